@@ -11,12 +11,14 @@ extension Driver where Core == MQTTClientConnection {
     /// - Parameters:
     ///   - subscriptions: The filters.
     ///   - identifier: The subscription identifier; nil for none.
+    ///   - userProperties: The user properties.
     ///   - request: The request.
     ///   - timeout: How long the SUBACK may take; nil for the configuration's time.
     ///   - didAnswer: Called once: with the SUBACK, before the messages that follow it, or with the reason why none comes.
     func subscribe(
         _ subscriptions: [MQTTSubscription],
         identifier: UInt32?,
+        userProperties: [MQTTUserProperty],
         _ request: Request,
         timeout: Duration?,
         didAnswer: @escaping @Sendable (Result<[MQTTGrant], WaybillError>) -> Void
@@ -29,7 +31,11 @@ extension Driver where Core == MQTTClientConnection {
         do throws(MQTTSendError) {
             try withCore { (core, now) throws(MQTTSendError) in
                 try core.send(
-                    .subscribe(subscriptions, identifier: identifier),
+                    .subscribe(
+                        subscriptions,
+                        identifier: identifier,
+                        userProperties: userProperties
+                    ),
                     call: call,
                     timeout: timeout,
                     at: now
@@ -40,15 +46,10 @@ extension Driver where Core == MQTTClientConnection {
         }
     }
 
-    /// The number of filters in one SUBSCRIBE: one where the server names them by identifiers, which belong to a whole
-    /// packet (MQTT 5, 3.8.2.1.2), and many where it does not.
-    var subscribeBatchSize: Int {
-        let isNamed = withCore { core, _ in core.limits.subscriptionIdentifiersAvailable }
-        return isNamed ? 1 : Self.batchSize
+    /// Whether the server supports subscription identifiers.
+    var hasSubscriptionIdentifiers: Bool {
+        withCore { core, _ in core.limits.subscriptionIdentifiersAvailable }
     }
-
-    /// The maximum number of filters in one packet, which all brokers accept.
-    static var batchSize: Int { 100 }
 
     /// Sends UNSUBSCRIBE without waiting.
     ///
@@ -66,17 +67,17 @@ extension Driver where Core == MQTTClientConnection {
     /// - Parameters:
     ///   - filters: The filters.
     ///   - request: The request.
-    ///   - didEnd: Called before the packets that follow, also when the caller no longer waits: with true when the
-    ///     server has confirmed it, and with false when the connection was lost before.
+    ///   - didEnd: Called before the packets that follow, also when the caller no longer waits: with whether the server
+    ///     has confirmed each filter, and with nil when the connection was lost before.
     /// - Returns: The receipt.
     /// - Throws: `WaybillError`, `CancellationError`.
     func unsubscribe(
         _ filters: [String],
         _ request: Request,
-        didEnd: @escaping @Sendable (Bool) -> Void
+        didEnd: @escaping @Sendable ([Bool]?) -> Void
     ) async throws -> Receipt {
         let answer = Promise<MQTTUnsuback>()
-        let call = MQTTPendingCall(unsubscribing: answer, didEnd: didEnd)
+        let call = MQTTPendingCall(unsubscribing: answer, count: filters.count, didEnd: didEnd)
         try Task.checkCancellation()
         do throws(MQTTSendError) {
             let userProperties = request.headers.pairs
@@ -92,8 +93,18 @@ extension Driver where Core == MQTTClientConnection {
         }
         do {
             let unsuback = try await answer.value()
-            let code = unsuback.reasonCodes.first ?? .success
-            return try MQTTErrorMapping.receipt(request, code, unsuback.properties)
+            // The first refusal counts, else the first reason that is not success.
+            let codes = unsuback.reasonCodes
+            let index =
+                codes.firstIndex(where: \.isFailure) ?? codes.firstIndex { $0 != .success }
+                ?? codes.startIndex
+            var about = request
+            if filters.indices.contains(index) { about.topic = filters[index] }
+            return try MQTTErrorMapping.receipt(
+                about,
+                codes.indices.contains(index) ? codes[index] : .success,
+                unsuback.properties
+            )
         } catch let error as WaybillError {
             throw error.about(request)
         }
@@ -128,6 +139,20 @@ extension Driver where Core == MQTTClientConnection {
         withCore { core, now in
             let isFirst = core.acknowledge(receipt, reason, at: now)
             return core.isSessionTaken ? nil : isFirst
+        }
+    }
+
+    /// Answers a message as ``acknowledge(_:_:)`` does, with the texts of an answer.
+    ///
+    /// - Returns: What becomes of the call; nil if this connection no longer has the session state.
+    func acknowledge(
+        _ receipt: MQTTDeliveryReceipt,
+        _ answer: MQTTReceiverAnswer,
+        awaitedBy call: MQTTPendingCall?
+    ) -> MQTTCompletion? {
+        withCore { core, now in
+            guard !core.isSessionTaken else { return nil }
+            return core.acknowledge(receipt, answer, awaitedBy: call, at: now)
         }
     }
 

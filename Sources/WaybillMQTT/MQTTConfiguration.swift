@@ -31,6 +31,8 @@ public struct MQTTConfiguration: Sendable {
         var redirects = MQTTRedirectPolicy()
         var webSocket = WebSocketOptions()
         var wireLogger: (any WireLogger)?
+        var announcesMaximumPacketSize = true
+        var asksForProblemInformation: Bool?
     }
 
     private final class RareBox: Sendable {
@@ -121,10 +123,12 @@ public struct MQTTConfiguration: Sendable {
     public var inflightWindow = 20
     /// The maximum number of unacknowledged messages of QoS 1 and 2 from the server; 1,024 by default.
     ///
-    /// Only MQTT 5 servers get the value. Some servers send more to a slow app (Mosquitto 2.0.11 does). The client does
-    /// not close such a connection: it accepts up to 65,535 waiting messages.
-    public var receiveMaximum: UInt16 = 1_024
-    /// The number of topics that the server may replace by aliases (MQTT 5); 16 by default, 0 for none.
+    /// Only MQTT 5 servers get the value. Nil leaves it out of CONNECT, which means 65,535. Some servers send more to a
+    /// slow app (Mosquitto 2.0.11 does). The client does not close such a connection: it accepts up to 65,535 waiting
+    /// messages.
+    public var receiveMaximum: UInt16? = 1_024
+    /// The number of topics that the server may replace by aliases (MQTT 5); 16 by default, 0 for none, which leaves
+    /// it out of CONNECT.
     ///
     /// The client keeps the topics of a connection's aliases, at most 1 MiB of them. Sixteen topics never exceed that. A
     /// server that exceeds it loses its connection.
@@ -135,8 +139,16 @@ public struct MQTTConfiguration: Sendable {
     public var usesTopicAliases = true
     /// The maximum size of a received packet, in bytes; 1 MiB by default.
     ///
-    /// A longer packet ends the connection.
+    /// A longer packet ends the connection. MQTT 5 servers are told, unless ``announcesMaximumPacketSize`` is false, and
+    /// do not send a longer one.
     public var maximumPacketSize = 1 << 20
+    /// Whether CONNECT has the property Maximum Packet Size (MQTT 5, 3.1.2.11.4); true by default.
+    ///
+    /// False leaves it out. ``maximumPacketSize`` still holds: a longer packet ends the connection.
+    public var announcesMaximumPacketSize: Bool {
+        get { box?.values.announcesMaximumPacketSize ?? true }
+        set { rare.announcesMaximumPacketSize = newValue }
+    }
     /// The maximum number of bytes that wait in memory for the transport; 64 MiB by default.
     ///
     /// Counts received messages with their topics, headers and properties until they are taken, and sent bytes that the
@@ -150,8 +162,17 @@ public struct MQTTConfiguration: Sendable {
     public var replyTopicPrefix = "waybill/reply"
     /// Whether the client asks the server for the prefix of the response topic (MQTT 5, 4.10.1).
     ///
-    /// False by default. A server may ignore the question.
+    /// False by default, which leaves the property out of CONNECT. A server may ignore the question.
     public var asksForResponseInformation = false
+    /// Whether the server may add reason strings and user properties to every packet that can have them (MQTT 5,
+    /// 3.1.2.11.7: Request Problem Information).
+    ///
+    /// Nil, the default, leaves the property out of CONNECT, which means yes. With false, only PUBLISH, CONNACK and
+    /// DISCONNECT may have them. A server that sends them elsewhere then loses its connection.
+    public var asksForProblemInformation: Bool? {
+        get { box?.values.asksForProblemInformation }
+        set { rare.asksForProblemInformation = newValue }
+    }
 
     /// Whether a request makes a connection if there is none; true by default.
     public var connectsOnDemand = true

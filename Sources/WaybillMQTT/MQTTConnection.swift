@@ -84,6 +84,12 @@ final class MQTTConnection: TransportConnection {
         (try? connack.result?.get())?.properties.responseInformation
     }
 
+    /// What the server stated in CONNACK; nil before it, and in 3.1.1.
+    var connackProperties: MQTTConnackProperties? {
+        guard configuration.version == .v5 else { return nil }
+        return (try? connack.result?.get()).map(MQTTConnackMapping.properties)
+    }
+
     /// Stops or resumes reading.
     ///
     /// Does not keep the connection in memory beyond its end.
@@ -119,6 +125,7 @@ final class MQTTConnection: TransportConnection {
         let packet = authentication?.complete(greeting.packet) ?? greeting.packet
         state.withLock { $0.end.isUnattended = greeting.isUnattended }
         let carried = session.take()
+        session.lifetime = MQTTSessionLifetime(packet)
         do {
             let actions = try driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
                 try core.connect(
@@ -144,6 +151,7 @@ final class MQTTConnection: TransportConnection {
         let identifier = assigned ?? packet.clientIdentifier
         receipt.clientIdentifier = identifier.isEmpty ? nil : identifier
         receipt.tls = link.tls
+        receipt.connackProperties = connackProperties
         return receipt
     }
 
@@ -414,6 +422,7 @@ final class MQTTConnection: TransportConnection {
             // Reading had stopped until the server was verified.
             if authentication != nil { driver.setReading(true) }
             if !connack.sessionPresent { session.loseStoredSession() }
+            session.lifetime?.note(connack)
             // Attached first, because messages may follow at once.
             subscriptions.attach(self, hasSession: connack.sessionPresent)
             let keepsAlive = driver.withCore { core, _ in core.keepsAlive }
@@ -431,6 +440,8 @@ final class MQTTConnection: TransportConnection {
             } else {
                 (call as? MQTTStoredCall)?.didEnd()
             }
+        case .completed(let call): (call as? MQTTPendingCall)?.succeed(.completed)
+        case .sessionLost(let call): (call as? MQTTPendingCall)?.fail(MQTTErrorMapping.exchangeLost)
         case .mustStore(let step):
             session.store(step) { [driver] in
                 driver.withCore { core, now in core.stored(step, at: now) }

@@ -18,6 +18,7 @@ final class MQTTDeliveries: MessageAcknowledger {
         _ run: MQTTArrivals.Run,
         of arrivals: MQTTArrivals,
         to listeners: [MessageListener],
+        naming identifiers: [UInt32] = [],
         in batch: inout MessageBatch
     ) {
         guard !listeners.isEmpty else {
@@ -32,11 +33,14 @@ final class MQTTDeliveries: MessageAcknowledger {
             return batch.add(to: listeners) { messages in
                 for index in run.indices {
                     messages.append(MQTTPublishMapping.message(arrivals, index, run, &copier))
+                    guard !identifiers.isEmpty else { continue }
+                    MQTTPublishMapping.name(&messages[messages.endIndex - 1], identifiers)
                 }
             }
         }
         for index in run.indices {
-            let message = MQTTPublishMapping.message(arrivals, index, run, &copier)
+            var message = MQTTPublishMapping.message(arrivals, index, run, &copier)
+            if !identifiers.isEmpty { MQTTPublishMapping.name(&message, identifiers) }
             add(message, arrivals.receipt(at: index), to: listeners, in: &batch)
         }
     }
@@ -61,6 +65,29 @@ final class MQTTDeliveries: MessageAcknowledger {
         _ request: Request
     ) throws(WaybillError) -> Receipt {
         try manual.acknowledge(id, Acknowledgement(isAccepted: isAccepted), request)
+    }
+
+    /// Answers a message that was subscribed to with manual acknowledgement, with a reason or for a call that waits.
+    ///
+    /// Where other listeners have the message, too, the last of them answers the server: the call does not wait for it.
+    ///
+    /// - Throws: `invalidEntry` if no message waits under the identifier.
+    func acknowledge(
+        _ id: Message.ID,
+        _ answer: MQTTReceiverAnswer,
+        awaitedBy call: MQTTPendingCall?,
+        _ request: Request
+    ) throws(WaybillError) {
+        let isAccepted = !answer.reasonCode.isFailure
+        let delivery = try manual.take(id, for: request)
+        guard let all = delivery.combined(with: Acknowledgement(isAccepted: isAccepted)) else {
+            call?.succeed(.completed)
+            return
+        }
+        var answer = answer
+        // A refusal of another listener outweighs this one's acceptance.
+        if !all.isAccepted, isAccepted { answer.reasonCode = .unspecifiedError }
+        session.acknowledge(delivery.name, answer, awaitedBy: call)
     }
 
     /// Acknowledges a message without a listener, as the server expects (MQTT 5, 4.5.0-2).

@@ -68,12 +68,14 @@ struct MQTTDialect: ConnectionDialect {
         let unanswered = isForGood ? .shutDown : MQTTErrorMapping.unanswered(cause)
         // The subscription of replies ends next. Its error would not contain the cause.
         replies.leaveTopic()
-        subscriptions.conclude(cause)
+        // The app may have asked for another session expiry than that of the configuration.
+        let keepsSession = session.lifetime?.isKept ?? configuration.value.keepsSession
+        subscriptions.conclude(cause, keepsSession: keepsSession)
         replies.conclude(unanswered)
         if isForGood { catchAll.end() }
         session.conclude(
             unanswered,
-            keepsSession: configuration.value.keepsSession && !isForGood
+            keepsSession: keepsSession && !isForGood
         )
     }
 }

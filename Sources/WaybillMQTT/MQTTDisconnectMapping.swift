@@ -9,18 +9,20 @@ enum MQTTDisconnectMapping {
     /// - Parameters:
     ///   - request: The request; its headers become user properties.
     ///   - options: The options of its command.
-    ///   - configuration: Has the protocol version and the session expiry.
+    ///   - version: The version of the protocol.
+    ///   - sessionExpiry: The session expiry interval of the CONNECT, in seconds; nil if it had none.
     /// - Returns: The packet, which can be encoded.
     /// - Throws: `unsupported`, `invalidEntry`.
     static func packet(
         _ request: Request,
         _ options: DisconnectOptions,
-        _ configuration: MQTTConfiguration
+        _ version: MQTTVersion,
+        sessionExpiry: UInt32?
     ) throws(WaybillError) -> MQTTDisconnect {
         guard request.topic == nil, request.body.isEmpty else {
             throw MQTTMapping.unsupported("topic or body of a disconnect", request)
         }
-        guard configuration.version == .v5 else {
+        guard version == .v5 else {
             try MQTTMapping.refuse(
                 [
                     .headers: !request.headers.isEmpty,
@@ -45,9 +47,8 @@ enum MQTTDisconnectMapping {
         packet.properties.reasonString = options.reason
         packet.properties.userProperties = request.headers.pairs
         if let expiry = options.sessionExpiry {
-            let kept = configuration.sessionExpiry.map(MQTTMapping.seconds) ?? 0
             // MQTT 5, 3.14.2.2.2.
-            guard kept > 0 || MQTTMapping.seconds(expiry) == 0 else {
+            guard sessionExpiry ?? 0 > 0 || MQTTMapping.seconds(expiry) == 0 else {
                 throw invalid("a session that has no expiry cannot get one at its end", request)
             }
             packet.properties.sessionExpiryInterval = MQTTMapping.seconds(expiry)

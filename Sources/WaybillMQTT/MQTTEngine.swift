@@ -55,6 +55,7 @@ final class MQTTEngine: Sendable {
             ? configuration.clientIdentifier.flatMap { outbox?.restoredSession($0) } : nil
         let session = MQTTSession(
             environment: environment,
+            acknowledgementTimeout: configuration.acknowledgementTimeout,
             store: restored == nil ? nil : configuration.store,
             restored: restored ?? MQTTSessionState()
         )
@@ -104,6 +105,9 @@ final class MQTTEngine: Sendable {
 
     var configuration: MQTTConfiguration { shared.value }
 
+    /// What the server of the current connection states; nil without one.
+    var connackProperties: MQTTConnackProperties? { lifecycle.connected?.connackProperties }
+
     /// Whether messages are stored until they are acknowledged.
     var keepsMessages: Bool { outbox != nil }
 
@@ -131,26 +135,68 @@ final class MQTTEngine: Sendable {
         case .connect(let options):
             return try await lifecycle.connect(greeter.greeting(request), timeout: options.timeout)
         case .disconnect(let options):
-            let disconnectPacket = try MQTTDisconnectMapping.packet(request, options, configuration)
+            let configured = configuration.sessionExpiry.map(MQTTMapping.seconds)
+            let disconnectPacket = try MQTTDisconnectMapping.packet(
+                request,
+                options,
+                version,
+                sessionExpiry: session.lifetime?.requested ?? configured
+            )
             try await lifecycle.disconnect(options) { $0.disconnectPacket = disconnectPacket }
             return Receipt()
-        case .unsubscribe:
-            try MQTTSubscribeMapping.checkUnsubscription(request, version: version)
+        case .unsubscribe(let options):
+            let filters = try MQTTSubscribeMapping.unsubscription(
+                request,
+                options,
+                version: version
+            )
             try lifecycle.requests.check(request)
             // Headers need a connection: without one, the next connection only gets the filter.
             if !request.headers.isEmpty { _ = try lifecycle.requests.current(for: request) }
-            return try await subscriptions.unsubscribe(request)
-        case .ack(let id, let transaction):
-            try MQTTMapping.checkAcknowledgement(request, transaction)
-            _ = try lifecycle.requests.current(for: request)
-            return try subscriptions.deliveries.acknowledge(id, isAccepted: true, request)
-        case .nack(let id, let transaction):
-            try MQTTMapping.checkRefusal(request, transaction, version: version)
-            _ = try lifecycle.requests.current(for: request)
-            return try subscriptions.deliveries.acknowledge(id, isAccepted: false, request)
+            return try await subscriptions.unsubscribe(filters, request)
+        case .ack(let id, let options):
+            return try await acknowledge(id, options, isAccepted: true, request)
+        case .nack(let id, let options):
+            return try await acknowledge(id, options, isAccepted: false, request)
         case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
         case .subscribe:
             throw WaybillError(.invalidEntry, "use subscribe(_:) for a subscription")
+        }
+    }
+
+    private func acknowledge(
+        _ id: Message.ID,
+        _ options: AcknowledgementOptions,
+        isAccepted: Bool,
+        _ request: Request
+    ) async throws -> Receipt {
+        let answer = try MQTTAcknowledgementMapping.answer(
+            request,
+            options,
+            isAccepted: isAccepted,
+            version: version
+        )
+        _ = try lifecycle.requests.current(for: request)
+        let deliveries = subscriptions.deliveries
+        let isPlain = answer.properties.isEmpty && options.reasonCode == nil
+        guard !isPlain || options.awaitsCompletion else {
+            return try deliveries.acknowledge(id, isAccepted: isAccepted, request)
+        }
+        guard options.awaitsCompletion else {
+            try deliveries.acknowledge(id, answer, awaitedBy: nil, request)
+            return Receipt()
+        }
+        do {
+            let call = MQTTPendingCall()
+            _ = try await call.answer(
+                sending: { () throws(WaybillError) in
+                    try deliveries.acknowledge(id, answer, awaitedBy: call, request)
+                },
+                withdrawing: { [session] in session.cancel($0) }
+            )
+            return Receipt()
+        } catch let error as WaybillError {
+            throw error.about(request)
         }
     }
 
@@ -241,7 +287,9 @@ final class MQTTEngine: Sendable {
         return try await lifecycle.requests.subscribe(
             request,
             options,
-            later: { [subscriptions] in subscriptions.subscribeLater(all, options) },
+            later: { [subscriptions] () throws(WaybillError) in
+                try subscriptions.subscribeLater(all, request, options)
+            },
             greeting: { () throws(WaybillError) in try onDemand(for: request) },
             connection: { try await connection(for: request) },
             now: { connection in

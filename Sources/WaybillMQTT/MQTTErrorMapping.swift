@@ -73,6 +73,14 @@ package enum MQTTErrorMapping {
         )
     }
 
+    /// The error of a call that waited for the end of a received message's exchange.
+    static var exchangeLost: WaybillError {
+        WaybillError(
+            .connectionLost,
+            "the server has lost its session, and with it the exchange of the message"
+        )
+    }
+
     /// The error of a message that was not sent again over a new connection.
     ///
     /// The caller adds the request.
@@ -120,6 +128,9 @@ package enum MQTTErrorMapping {
             refusal.isLimitOfServer = true
         case .retainNotSupported:
             refusal.unsupportedOption = .retain
+            refusal.isLimitOfServer = true
+        case .sharedSubscriptionsNotSupported:
+            refusal.unsupportedOption = .shareName
             refusal.isLimitOfServer = true
         default: break
         }

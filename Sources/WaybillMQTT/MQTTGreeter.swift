@@ -40,7 +40,7 @@ struct MQTTGreeter: Sendable {
         var packet = try packet(adapted)
         // In MQTT 3.1.1 a clean session ends with its connection. In MQTT 5 the clean start was done at the first
         // connect (3.1.2.4).
-        if occasion.isReconnection, version == .v5, configuration.value.keepsSession {
+        if occasion.isReconnection, packet.properties.sessionExpiryInterval ?? 0 > 0 {
             packet.cleanStart = false
         }
         if occasion.isReconnection, packet.clientIdentifier.isEmpty,
@@ -80,45 +80,45 @@ struct MQTTGreeter: Sendable {
             password: (options.password ?? configuration.password).map { Array($0.utf8) }
         )
         if let will = options.will ?? configuration.will {
-            packet.will = MQTTWill(
-                topic: will.topic,
-                payload: will.body.bytes,
-                qos: MQTTMapping.quality(will.qos),
-                isRetained: will.retain
-            )
-            if let delay = will.delay {
-                if version != .v5 {
-                    try MQTTMapping.refuse([.willDelay: true], request, version)
-                }
-                packet.will?.properties.willDelayInterval = MQTTMapping.seconds(delay)
-            }
+            packet.will = try MQTTWillMapping.will(will, request, version)
         }
         switch version {
-        case .v5:
-            packet.properties.sessionExpiryInterval =
-                configuration.sessionExpiry.map(MQTTMapping.seconds)
-            packet.properties.receiveMaximum = max(configuration.receiveMaximum, 1)
-            packet.properties.maximumPacketSize = UInt32(
-                clamping: max(configuration.maximumPacketSize, 1)
-            )
-            if configuration.topicAliasMaximum > 0 {
-                packet.properties.topicAliasMaximum = configuration.topicAliasMaximum
-            }
-            if configuration.asksForResponseInformation {
-                packet.properties.requestResponseInformation = true
-            }
-            packet.properties.userProperties = request.headers.pairs
+        case .v5: packet.properties = properties(request, options)
         case .v3_1_1:
             try MQTTMapping.refuse(
                 [
                     .headers: !request.headers.isEmpty,
                     .authenticator: configuration.authenticator != nil,
+                    .sessionExpiry: options.sessionExpiry != nil,
                 ],
                 request,
                 version
             )
         }
         return packet
+    }
+
+    /// The properties of CONNECT (MQTT 5, 3.1.2.11).
+    ///
+    /// A property that the app leaves out is not sent.
+    private func properties(_ request: Request, _ options: ConnectOptions) -> MQTTProperties {
+        let configuration = configuration.value
+        var properties = MQTTProperties()
+        properties.sessionExpiryInterval =
+            (options.sessionExpiry ?? configuration.sessionExpiry).map(MQTTMapping.seconds)
+        properties.receiveMaximum = configuration.receiveMaximum.map { max($0, 1) }
+        if configuration.announcesMaximumPacketSize {
+            properties.maximumPacketSize = UInt32(clamping: max(configuration.maximumPacketSize, 1))
+        }
+        if configuration.topicAliasMaximum > 0 {
+            properties.topicAliasMaximum = configuration.topicAliasMaximum
+        }
+        if configuration.asksForResponseInformation {
+            properties.requestResponseInformation = true
+        }
+        properties.requestProblemInformation = configuration.asksForProblemInformation
+        properties.userProperties = request.headers.pairs
+        return properties
     }
 
     private func check(_ packet: MQTTConnect, _ request: Request) throws(WaybillError) {

@@ -41,31 +41,19 @@ enum MQTTMapping {
         }
     }
 
-    /// Checks a request that acknowledges or refuses a message.
+    /// Refuses a body that is declared as text and is not UTF-8 (MQTT 5, 3.3.2.3.2).
     ///
-    /// It may only name the message.
-    ///
-    /// - Throws: `unsupported`.
-    static func checkAcknowledgement(
-        _ request: Request,
-        _ transaction: String?
+    /// - Throws: `invalidEntry`.
+    static func checkText(
+        _ body: Payload,
+        isText: Bool?,
+        _ request: Request
     ) throws(WaybillError) {
-        guard transaction == nil else { throw unsupported("transactions", request) }
-        guard request.topic == nil, request.headers.isEmpty, request.body.isEmpty else {
-            throw unsupported("topic, headers or body of an \(request.command.name)", request)
+        guard isText == true else { return }
+        guard body.withUnsafeBytes({ UTF8Validation.scan($0).isWellFormed }) else {
+            throw WaybillError(.invalidEntry, "a body that is declared as text has to be UTF-8")
+                .about(request)
         }
-    }
-
-    /// Checks a request that refuses a message.
-    ///
-    /// - Throws: `unsupported`.
-    static func checkRefusal(
-        _ request: Request,
-        _ transaction: String?,
-        version: MQTTVersion
-    ) throws(WaybillError) {
-        try checkAcknowledgement(request, transaction)
-        guard version == .v5 else { throw unsupported("nack in 3.1.1", request) }
     }
 
     // MARK: Values

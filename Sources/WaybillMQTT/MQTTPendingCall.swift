@@ -8,6 +8,8 @@ package enum MQTTAnswer: Sendable {
     /// With whether retained messages of an earlier SUBSCRIBE may follow, too.
     case subscribed(MQTTSuback, hasBacklog: Bool)
     case unsubscribed(MQTTUnsuback)
+    /// The exchange of a received message is over.
+    case completed
 
     /// The error for an answer of another kind.
     private static var confusion: WaybillError {
@@ -73,19 +75,23 @@ extension PendingCall: MQTTCall where Answer == MQTTAnswer {
     ///
     /// - Parameters:
     ///   - answer: Resolves with the UNSUBACK.
-    ///   - didEnd: Called before the packets that follow: with true when the server has confirmed the UNSUBSCRIBE, and
-    ///     with false when the connection was lost before.
+    ///   - count: The number of filters.
+    ///   - didEnd: Called before the packets that follow: with whether the server has confirmed each filter, and with nil
+    ///     when the connection was lost before.
     package convenience init(
         unsubscribing answer: Promise<MQTTUnsuback>,
-        didEnd: @escaping @Sendable (Bool) -> Void
+        count: Int,
+        didEnd: @escaping @Sendable ([Bool]?) -> Void
     ) {
         self.init { result in
             let unsuback = Result { try result.get().unsuback() }
             switch unsuback {
             case .success(let unsuback):
-                if unsuback.reasonCodes.first?.isFailure != true { didEnd(true) }
+                // 3.1.1 has no codes: UNSUBACK confirms all.
+                let codes = unsuback.reasonCodes
+                didEnd((0..<count).map { !(codes.indices.contains($0) && codes[$0].isFailure) })
             case .failure(let error):
-                if (error as? WaybillError)?.losesRequest == true { didEnd(false) }
+                if (error as? WaybillError)?.losesRequest == true { didEnd(nil) }
             }
             answer.resolve(unsuback)
         }

@@ -16,15 +16,14 @@ enum MQTTPublishMapping {
         version: MQTTVersion
     ) throws(WaybillError) -> MQTTPublish {
         if request.expectsReply { try checkReply(request, options, version: version) }
-        if options.asksForReceipt != nil || options.method != nil {
+        let hasOptions = !options.isPlain
+        if hasOptions, options.asksForReceipt != nil || options.method != nil {
             try MQTTMapping.refuse(
                 [.receipt: options.asksForReceipt != nil, .method: options.method != nil],
                 request
             )
         }
-        let isPlain =
-            request.headers.isEmpty && request.contentType == nil && options.expiry == nil
-            && options.responseTopic == nil && options.correlationData == nil
+        let isPlain = request.headers.isEmpty && request.contentType == nil && !hasOptions
         let properties =
             isPlain ? MQTTProperties() : try properties(request, options, version: version)
         // Assembled at the end, because the compiler copies a value that a later error may discard.
@@ -45,13 +44,14 @@ enum MQTTPublishMapping {
         guard version == .v5 else {
             let hasContentTypeAlone =
                 request.headers.isEmpty && options.expiry == nil && options.responseTopic == nil
-                && options.correlationData == nil
+                && options.correlationData == nil && options.isText == nil
             if hasContentTypeAlone { return properties }
             try MQTTMapping.refuse(
                 [
                     .headers: !request.headers.isEmpty, .expiry: options.expiry != nil,
                     .responseTopic: options.responseTopic != nil,
                     .correlationData: options.correlationData != nil,
+                    .isText: options.isText != nil,
                 ],
                 request,
                 version
@@ -65,6 +65,10 @@ enum MQTTPublishMapping {
         }
         if let topic = options.responseTopic { properties.responseTopic = topic }
         if let data = options.correlationData { properties.correlationData = data }
+        if let isText = options.isText {
+            try MQTTMapping.checkText(request.body, isText: isText, request)
+            properties.payloadFormatIndicator = isText ? 1 : 0
+        }
         properties.userProperties = request.headers.pairs
         return properties
     }
@@ -119,6 +123,13 @@ enum MQTTPublishMapping {
             isRetained: run.isRetained,
             isDuplicate: arrivals.isDuplicate(at: index)
         )
+    }
+
+    /// Notes the numbers of the app's choice that a received message matched.
+    static func name(_ message: inout Message, _ identifiers: [UInt32]) {
+        var details = message.details ?? Message.Details()
+        details.subscriptionIdentifiers = identifiers
+        message.details = details
     }
 
     static func message(_ publish: MQTTPublish) -> Message {

@@ -10,6 +10,13 @@ package struct MQTTRequestCheck: Sendable {
     private let configuration: MQTTConfiguration
     private let version: MQTTVersion
     private let greeter: MQTTGreeter
+    private let connects = Connects()
+
+    /// Notes what the connect requests state, since later requests depend on it.
+    private final class Connects: Sendable {
+        /// The session expiry of the last connect request that states one.
+        let sessionExpiry = Locked<Duration?>(nil)
+    }
 
     /// - Parameter configuration: The configuration of the transport.
     package init(_ configuration: MQTTConfiguration) {
@@ -27,19 +34,39 @@ package struct MQTTRequestCheck: Sendable {
     /// - Throws: `unsupported`, `invalidEntry`, `limitExceeded`.
     package func check(_ request: Request) throws(WaybillError) {
         switch request.command {
-        case .connect: try greeter.check(request)
+        case .connect(let options):
+            try greeter.check(request)
+            if let expiry = options.sessionExpiry { connects.sessionExpiry.withLock { $0 = expiry } }
         case .send(let options):
             let publish = try MQTTPublishMapping.packet(request, options, version: version)
             try MQTTPublishMapping.check(publish, request, version: version)
         case .subscribe(let options):
             _ = try MQTTSubscribeMapping.subscriptions(request, options, version: version)
-        case .unsubscribe: try MQTTSubscribeMapping.checkUnsubscription(request, version: version)
-        case .ack(_, let transaction): try MQTTMapping.checkAcknowledgement(request, transaction)
-        case .nack(_, let transaction):
-            try MQTTMapping.checkRefusal(request, transaction, version: version)
+        case .unsubscribe(let options):
+            _ = try MQTTSubscribeMapping.unsubscription(request, options, version: version)
+        case .ack(_, let options):
+            _ = try MQTTAcknowledgementMapping.answer(
+                request,
+                options,
+                isAccepted: true,
+                version: version
+            )
+        case .nack(_, let options):
+            _ = try MQTTAcknowledgementMapping.answer(
+                request,
+                options,
+                isAccepted: false,
+                version: version
+            )
         case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
         case .disconnect(let options):
-            _ = try MQTTDisconnectMapping.packet(request, options, configuration)
+            let expiry = connects.sessionExpiry.withLock { $0 } ?? configuration.sessionExpiry
+            _ = try MQTTDisconnectMapping.packet(
+                request,
+                options,
+                version,
+                sessionExpiry: expiry.map(MQTTMapping.seconds)
+            )
         }
     }
 }

@@ -1,4 +1,5 @@
 import MQTTWire
+import Waybill
 import WaybillSession
 import WireCore
 
@@ -7,13 +8,22 @@ struct MQTTRouter: Sendable {
     private var entries: [WireName: MQTTSubscriptionEntry] = [:]
     /// The filters by the part that topics are matched against, which a shared and a plain subscription may share.
     private var trie = MQTTTopicTrie<[WireName]>()
-    private var identifiers: [UInt32: WireName] = [:]
+    /// The filters of each subscription identifier; several where one SUBSCRIBE has them.
+    private var identifiers: [UInt32: [WireName]] = [:]
     private var lastIdentifier: UInt32 = 0
+    private var lastOrder: UInt64 = 0
+    /// The identifiers that the app has chosen.
+    private var chosen: Set<UInt32> = []
+    /// The number of filters without an identifier.
+    private var unnamedCount = 0
+    /// The highest subscription identifier (MQTT 5, 3.8.2.1.2).
+    static let maximumIdentifier: UInt32 = 268_435_455
     /// Whether the server's session may have subscription identifiers of an earlier process.
     var hasForeignIdentifiers = false
 
     // Caches, because most messages have the topic of a recent message.
     private var last: (topic: WireName, listeners: [MessageListener])?
+    private var lastNamed: (topic: WireName, names: [UInt32], listeners: [MessageListener])?
     private var recent: [WireName: [MessageListener]] = [:]
     private static let recentLimit = 1_024
     /// The longest topic in the cache, in bytes; all topics together have at most 256 KiB.
@@ -32,7 +42,7 @@ struct MQTTRouter: Sendable {
     }
 
     /// All filters, in the order of subscribing.
-    var all: [MQTTSubscriptionEntry] { entries.values.sorted { $0.identifier < $1.identifier } }
+    var all: [MQTTSubscriptionEntry] { entries.values.sorted { $0.order < $1.order } }
 
     /// What topics are matched against: the filter without the share name.
     static func matched(by filter: String) -> String {
@@ -44,23 +54,55 @@ struct MQTTRouter: Sendable {
         _ subscription: MQTTSubscription,
         _ state: MQTTFilterState,
         _ listener: MessageListener,
+        _ properties: MQTTSubscribeProperties,
+        _ groups: inout MQTTIdentifierGroups,
         wasLeft: Bool = false
     ) {
-        repeat {
-            lastIdentifier = lastIdentifier % 268_435_455 + 1
-        } while identifiers[lastIdentifier] != nil
+        let identifier: UInt32? =
+            switch properties.identifier {
+            case .automatic: groups.identifier(of: subscription.filter) { nextIdentifier() }
+            case .omitted: nil
+            case .number(let number): number
+            }
+        lastOrder += 1
         let name = WireName(subscription.filter)
-        entries[name] = MQTTSubscriptionEntry(
+        let entry = MQTTSubscriptionEntry(
             subscription: subscription,
             state: state,
-            identifier: lastIdentifier,
+            order: lastOrder,
+            identifier: identifier,
+            properties,
             listener: listener,
             wasLeft: wasLeft
         )
-        identifiers[lastIdentifier] = name
+        entries[name] = entry
+        if let identifier {
+            identifiers[identifier, default: []].append(name)
+            if entry.isIdentifierChosen { chosen.insert(identifier) }
+        } else {
+            unnamedCount += 1
+        }
         let matched = Self.matched(by: name.text)
         trie[matched] = (trie[matched] ?? []) + [name]
         forgetRecent()
+    }
+
+    private mutating func nextIdentifier() -> UInt32 {
+        repeat {
+            lastIdentifier = lastIdentifier % Self.maximumIdentifier + 1
+        } while identifiers[lastIdentifier] != nil
+        return lastIdentifier
+    }
+
+    /// Whether a number of the app's choice would name other filters, too, or a filter that has another identifier.
+    func isTaken(_ number: UInt32, for filters: [String]) -> Bool {
+        let names = Set(filters.map { WireName($0) })
+        let isOthers =
+            chosen.contains(number)
+            && identifiers[number]?.contains { name in
+                !names.contains(name) && entries[name]?.isIdentifierChosen == true
+            } == true
+        return isOthers || names.contains { entries[$0].map { $0.identifier != number } == true }
     }
 
     /// Adds a listener to a filter that is there.
@@ -102,7 +144,7 @@ struct MQTTRouter: Sendable {
     mutating func remove(_ filter: String) -> MQTTSubscriptionEntry? {
         let name = WireName(filter)
         guard let entry = entries.removeValue(forKey: name) else { return nil }
-        identifiers[entry.identifier] = nil
+        forget(entry.identifier, of: name)
         let matched = Self.matched(by: filter)
         let rest = (trie[matched] ?? []).filter { $0 != name }
         trie[matched] = rest.isEmpty ? nil : rest
@@ -110,8 +152,21 @@ struct MQTTRouter: Sendable {
         return entry
     }
 
+    private mutating func forget(_ identifier: UInt32?, of name: WireName) {
+        guard let identifier else {
+            unnamedCount -= 1
+            return
+        }
+        let rest = (identifiers[identifier] ?? []).filter { $0 != name }
+        identifiers[identifier] = rest.isEmpty ? nil : rest
+        if !rest.contains(where: { entries[$0]?.isIdentifierChosen == true }) {
+            chosen.remove(identifier)
+        }
+    }
+
     private mutating func forgetRecent() {
         last = nil
+        lastNamed = nil
         recent = [:]
     }
 
@@ -120,7 +175,8 @@ struct MQTTRouter: Sendable {
     /// The listeners of a run of messages.
     ///
     /// Where the server names the subscriptions that matched, only those: it may send a copy for each. Otherwise, and
-    /// where the names are those of an earlier process, every filter that matches the topic.
+    /// where the names are those of an earlier process, every filter that matches the topic. A filter without an
+    /// identifier gets each message that it matches.
     mutating func listeners(for run: MQTTArrivals.Run) -> [MessageListener] {
         let named = run.subscriptionIdentifiers
         if run.isRetained, dividesRetained {
@@ -150,21 +206,66 @@ struct MQTTRouter: Sendable {
         return found
     }
 
-    /// The listeners of the subscriptions that a message names.
-    /// - Returns: The listeners; nil when none of the names means what it meant to the server.
-    private func listeners(of named: [UInt32], matching topic: String) -> [MessageListener]? {
-        var found: [MessageListener]?
-        for identifier in named {
-            guard let entry = entry(identifier, matching: topic) else { continue }
-            found = found.map { $0 + entry.listeners } ?? entry.listeners
+    /// The identifiers of the app's choice among those that a message names.
+    func chosenIdentifiers(of run: MQTTArrivals.Run) -> [UInt32] {
+        guard !chosen.isEmpty else { return [] }
+        return run.subscriptionIdentifiers.filter { identifier in
+            chosen.contains(identifier)
+                && entries(of: identifier, matching: run.topic).contains(where: \.isIdentifierChosen)
         }
-        return hasForeignIdentifiers ? found : found ?? []
     }
 
-    /// The filter that a message names, unless the name may be that of an earlier process.
-    private func entry(_ identifier: UInt32, matching topic: String) -> MQTTSubscriptionEntry? {
-        guard let entry = identifiers[identifier].flatMap({ entries[$0] }) else { return nil }
-        return hasForeignIdentifiers && entry.matcher?.matches(topic) != true ? nil : entry
+    /// The listeners of the subscriptions that a message names.
+    /// - Returns: The listeners; nil when none of the names means what it meant to the server.
+    private mutating func listeners(
+        of named: [UInt32],
+        matching topic: String
+    ) -> [MessageListener]? {
+        // A name of one filter needs no search.
+        if unnamedCount == 0, !hasForeignIdentifiers, named.count == 1,
+            let names = identifiers[named[0]], names.count == 1
+        {
+            return entries[names[0]]?.listeners ?? []
+        }
+        let name = WireName(topic)
+        if let lastNamed, lastNamed.topic == name, lastNamed.names == named {
+            return lastNamed.listeners
+        }
+        var found: [MessageListener]?
+        for identifier in named {
+            for entry in entries(of: identifier, matching: topic) {
+                found = (found ?? []) + entry.listeners
+            }
+        }
+        if found == nil, hasForeignIdentifiers { return nil }
+        let all = (found ?? []) + unnamed(matching: topic).flatMap(\.listeners)
+        if !hasForeignIdentifiers { lastNamed = (name, named, all) }
+        return all
+    }
+
+    /// The filters that an identifier of a message means.
+    ///
+    /// The topic decides where the identifier has several filters, and where it may be that of an earlier process.
+    private func entries(of identifier: UInt32, matching topic: String) -> [MQTTSubscriptionEntry] {
+        guard let names = identifiers[identifier] else { return [] }
+        guard names.count > 1 || hasForeignIdentifiers else {
+            return names.compactMap { entries[$0] }
+        }
+        var found: [MQTTSubscriptionEntry] = []
+        trie.forEachMatch(of: topic) { matching in
+            found += matching.compactMap { entries[$0] }.filter { $0.identifier == identifier }
+        }
+        return found
+    }
+
+    /// The filters without an identifier that match a topic.
+    private func unnamed(matching topic: String) -> [MQTTSubscriptionEntry] {
+        guard unnamedCount > 0 else { return [] }
+        var found: [MQTTSubscriptionEntry] = []
+        trie.forEachMatch(of: topic) { matching in
+            found += matching.compactMap { entries[$0] }.filter { $0.identifier == nil }
+        }
+        return found
     }
 
     /// The listeners of a message that the server had retained.
@@ -172,11 +273,13 @@ struct MQTTRouter: Sendable {
         of named: [UInt32],
         matching topic: String
     ) -> [MessageListener] {
-        var found = named.compactMap { entry($0, matching: topic) }
+        var found = named.flatMap { entries(of: $0, matching: topic) }
         if found.isEmpty {
             trie.forEachMatch(of: topic) { names in
                 found += names.compactMap { entries[$0] }
             }
+        } else {
+            found += unnamed(matching: topic)
         }
         return found.flatMap { entry in
             let divides = !entry.subscription.retainAsPublished

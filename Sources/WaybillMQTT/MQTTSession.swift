@@ -34,23 +34,29 @@ final class MQTTSession: Sendable {
         /// Whether a CONNECT since the last CONNACK was not answered.
         var isInDoubt = false
         var storing = MQTTStoreQueue()
+        /// The session expiry of the last CONNECT; nil before it.
+        var lifetime: MQTTSessionLifetime?
     }
 
     private let state = Locked(State())
     private let clock: any TimerSource
+    private let acknowledgementTimeout: Duration
     /// The store that has the exchanges; nil if they end with the process.
     private let store: (any SessionStore)?
 
     /// - Parameters:
     ///   - environment: The clock.
+    ///   - acknowledgementTimeout: The time limit of a call that waits for the end of a received message's exchange.
     ///   - store: The store that has the exchanges.
     ///   - restored: The state at the end of an earlier process.
     init(
         environment: LinkEnvironment,
+        acknowledgementTimeout: Duration,
         store: (any SessionStore)? = nil,
         restored: MQTTSessionState = MQTTSessionState()
     ) {
         clock = environment.clock
+        self.acknowledgementTimeout = acknowledgementTimeout
         self.store = store
         state.withLock { $0.place = .parked(restored) }
     }
@@ -102,6 +108,8 @@ final class MQTTSession: Sendable {
         for action in actions {
             switch action {
             case .acknowledge(let receipt, let reason): acknowledge(receipt, reason)
+            case .answer(let receipt, let answer, let call):
+                acknowledge(receipt, answer, awaitedBy: call)
             case .cancel(let call): cancel(call)
             case .adopt(let number, let call): adopt(number, call)
             }
@@ -124,15 +132,16 @@ final class MQTTSession: Sendable {
     /// Keeps the state until a connection begins.
     func park(_ connection: MQTTSessionState) {
         var connection = connection
-        let ended = state.withLock { state -> [MQTTStoredCall] in
-            guard case .moving(let move) = state.place else { return [] }
-            let ended = move.carryOut(on: &connection)
+        let ended = state.withLock { state -> MQTTSessionMove.Ended in
+            guard case .moving(let move) = state.place else { return MQTTSessionMove.Ended() }
+            let ended = move.carryOut(on: &connection, deadline: deadline)
             state.storing.append(taken: connection.takeTaken())
             state.place = .parked(connection)
             return ended
         }
         callStore()
-        for call in ended { call.didEnd() }
+        for call in ended.stored { call.didEnd() }
+        for (call, completion) in ended.answered { Self.end(call, completion) }
         watch()
     }
 
@@ -318,6 +327,65 @@ final class MQTTSession: Sendable {
             // Nil means that the state was just taken from the connection. The next turn finds its new place.
             if let isFirst = connection.driver.acknowledge(receipt, reason) { return isFirst }
         }
+    }
+
+    /// Answers a message as ``acknowledge(_:_:)`` does, with the texts of an answer, and ends the call unless it waits.
+    func acknowledge(
+        _ receipt: MQTTDeliveryReceipt,
+        _ answer: MQTTReceiverAnswer,
+        awaitedBy call: MQTTPendingCall?
+    ) {
+        while true {
+            let deadline = deadline
+            let (connection, completion) = state.withLock {
+                state -> (MQTTConnection?, MQTTCompletion) in
+                switch state.place {
+                case .with(let connection): return (connection, .waiting)
+                case .moving(var move):
+                    move.answer(receipt, answer, awaitedBy: call)
+                    state.place = .moving(move)
+                    return (nil, .waiting)
+                case .parked(var connection):
+                    let completion = connection.acknowledge(
+                        receipt,
+                        answer,
+                        awaitedBy: call,
+                        deadline: deadline
+                    )
+                    state.storing.append(taken: connection.takeTaken())
+                    state.place = .parked(connection)
+                    return (nil, completion)
+                }
+            }
+            guard let connection else {
+                callStore()
+                Self.end(call, completion)
+                return watch()
+            }
+            // Nil means that the state was just taken from the connection. The next turn finds its new place.
+            let outcome = connection.driver.acknowledge(receipt, answer, awaitedBy: call)
+            if let outcome { return Self.end(call, outcome) }
+        }
+    }
+
+    /// The time limit of a call that waits from now on.
+    private var deadline: WireInstant { clock.now.advanced(by: acknowledgementTimeout) }
+
+    /// Ends a call that waits for the end of an exchange, unless it still waits.
+    private static func end(_ call: MQTTPendingCall?, _ completion: MQTTCompletion) {
+        switch completion {
+        case .waiting: break
+        case .completed: call?.succeed(.completed)
+        case .sessionLost: call?.fail(MQTTErrorMapping.exchangeLost)
+        }
+    }
+
+    // MARK: The lifetime of the session
+
+    /// The session expiry of the last CONNECT; nil before it.
+    var lifetime: MQTTSessionLifetime? {
+        get { state.withLock { $0.lifetime } }
+        set { state.withLock { $0.lifetime = newValue } }
     }
 
     /// The QoS 1 messages of earlier connections that the server sends again.

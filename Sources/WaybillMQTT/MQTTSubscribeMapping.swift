@@ -14,7 +14,66 @@ enum MQTTSubscribeMapping {
         for part in request.partsByTopic {
             all.append(try subscription(part, options, version: version))
         }
+        try checkEncoding(all, request, options, version: version)
         return all
+    }
+
+    /// Returns the properties of a subscribe request.
+    static func properties(
+        _ request: Request,
+        _ options: SubscribeOptions
+    ) -> MQTTSubscribeProperties {
+        MQTTSubscribeProperties(
+            identifier: options.subscriptionIdentifier,
+            userProperties: request.headers.pairs
+        )
+    }
+
+    /// Refuses properties that cannot be sent.
+    private static func checkEncoding(
+        _ all: [MQTTSubscription],
+        _ request: Request,
+        _ options: SubscribeOptions,
+        version: MQTTVersion
+    ) throws(WaybillError) {
+        if case .number(let number) = options.subscriptionIdentifier {
+            guard (1...MQTTRouter.maximumIdentifier).contains(number) else {
+                throw WaybillError(
+                    .invalidEntry,
+                    "a subscription identifier is a number from 1 to 268,435,455"
+                )
+                .about(request)
+            }
+        }
+        guard !request.headers.isEmpty else { return }
+        var packet = MQTTSubscribe(packetIdentifier: 1, subscriptions: all)
+        packet.properties.userProperties = request.headers.pairs
+        try MQTTMapping.checkEncoding(request) { (scratch) throws(MQTTEncodingError) in
+            try packet.encode(into: &scratch, version: version)
+        }
+    }
+
+    /// Returns the filter of a shared subscription (MQTT 5, 4.8.2); without a share name, the filter itself.
+    ///
+    /// - Throws: `unsupported` in 3.1.1, which has no shared subscriptions; `invalidEntry` for a name that is empty, has
+    ///   `/`, `+` or `#`, or belongs to a filter that has a share name of its own.
+    private static func filter(
+        _ request: Request,
+        shareName: String?,
+        version: MQTTVersion
+    ) throws(WaybillError) -> String {
+        let filter = request.topic ?? ""
+        guard let shareName else { return filter }
+        try MQTTMapping.refuse([.shareName: version != .v5], request, version)
+        let forbidden = [UInt8(ascii: "/"), UInt8(ascii: "+"), UInt8(ascii: "#")]
+        guard !shareName.utf8.isEmpty, !shareName.utf8.contains(where: forbidden.contains) else {
+            throw WaybillError(.invalidEntry, "a share name is not empty and has no /, + or #")
+                .about(request)
+        }
+        guard !filter.utf8.starts(with: "$share/".utf8) else {
+            throw WaybillError(.invalidEntry, "the topic has a share name already").about(request)
+        }
+        return "$share/\(shareName)/\(filter)"
     }
 
     private static func subscription(
@@ -27,7 +86,7 @@ enum MQTTSubscribeMapping {
         }
         try MQTTMapping.refuse(
             [
-                .headers: !request.headers.isEmpty, .ackMode: options.ackMode != nil,
+                .ackMode: options.ackMode != nil,
                 .receipt: options.asksForReceipt != nil, .method: options.method != nil,
                 .eventTypes: options.eventTypes != nil, .lastEventID: options.lastEventID != nil,
             ],
@@ -36,15 +95,17 @@ enum MQTTSubscribeMapping {
         if version != .v5 {
             try MQTTMapping.refuse(
                 [
+                    .headers: !request.headers.isEmpty,
                     .noLocal: options.noLocal, .retainAsPublished: options.retainAsPublished,
                     .retainHandling: options.retainHandling != .send,
+                    .subscriptionIdentifier: options.subscriptionIdentifier.isNumber,
                 ],
                 request,
                 version
             )
         }
         let subscription = MQTTSubscription(
-            filter: request.topic ?? "",
+            filter: try filter(request, shareName: options.shareName, version: version),
             qos: MQTTMapping.quality(options.qos),
             noLocal: options.noLocal,
             retainAsPublished: options.retainAsPublished,
@@ -71,28 +132,37 @@ enum MQTTSubscribeMapping {
         }
     }
 
-    /// Checks an unsubscribe request; its headers become user properties.
+    /// Returns the filters of an unsubscribe request, without duplicates; its headers become user properties.
     ///
     /// - Throws: `unsupported`, `invalidEntry`.
-    static func checkUnsubscription(
+    static func unsubscription(
         _ request: Request,
+        _ options: UnsubscribeOptions,
         version: MQTTVersion
-    ) throws(WaybillError) {
+    ) throws(WaybillError) -> [String] {
         guard request.body.isEmpty else {
             throw MQTTMapping.unsupported("the body of an unsubscribe", request)
         }
         if version != .v5 {
             try MQTTMapping.refuse([.headers: !request.headers.isEmpty], request, version)
         }
-        var properties = MQTTProperties()
-        properties.userProperties = request.headers.pairs
-        let packet = MQTTUnsubscribe(
-            packetIdentifier: 1,
-            filters: [request.topic ?? ""],
-            properties: properties
-        )
-        try MQTTMapping.checkEncoding(request) { (scratch) throws(MQTTEncodingError) in
-            try packet.encode(into: &scratch, version: version)
+        var filters: [String] = []
+        for part in request.partsByTopic {
+            let filter = try filter(part, shareName: options.shareName, version: version)
+            var packet = MQTTUnsubscribe(packetIdentifier: 1, filters: [filter])
+            packet.properties.userProperties = request.headers.pairs
+            try MQTTMapping.checkEncoding(part) { (scratch) throws(MQTTEncodingError) in
+                try packet.encode(into: &scratch, version: version)
+            }
+            filters.append(filter)
         }
+        return filters
+    }
+}
+
+extension SubscriptionIdentifier {
+    /// Whether the app has chosen the number.
+    fileprivate var isNumber: Bool {
+        if case .number = self { true } else { false }
     }
 }

@@ -26,8 +26,13 @@ package enum MQTTFilterState: Hashable, Sendable {
 package struct MQTTFilterRequest: Sendable {
     /// The filter with its options.
     let subscription: MQTTSubscription
-    /// The subscription identifier (MQTT 5, 3.8.2.1.2).
-    let identifier: UInt32
+    /// The maximum number of filters in one packet, which all brokers accept.
+    static let maximumBatchSize = 100
+
+    /// The subscription identifier (MQTT 5, 3.8.2.1.2); nil for none.
+    let identifier: UInt32?
+    /// The user properties of the SUBSCRIBE.
+    let userProperties: [MQTTUserProperty]
     /// Counts requests.
     package let number: UInt64
     /// The listeners that get the retained messages; none for all listeners of the filter.
@@ -50,7 +55,14 @@ struct MQTTSubscriptionEntry: Sendable {
     /// What the server has granted, or is asked for first.
     var subscription: MQTTSubscription
     var state: MQTTFilterState
-    let identifier: UInt32
+    /// Counts filters, in the order of subscribing.
+    let order: UInt64
+    /// The subscription identifier; nil for none.
+    let identifier: UInt32?
+    /// Whether the app has chosen the identifier.
+    let isIdentifierChosen: Bool
+    /// The user properties of a SUBSCRIBE for the filter.
+    let userProperties: [MQTTUserProperty]
     /// Tells which topics the filter matches; nil for an invalid filter.
     let matcher: MQTTTopicFilter?
     /// Whether the server may have the filter: it was sent, or was among those that were left.
@@ -65,13 +77,22 @@ struct MQTTSubscriptionEntry: Sendable {
     init(
         subscription: MQTTSubscription,
         state: MQTTFilterState,
-        identifier: UInt32,
+        order: UInt64,
+        identifier: UInt32?,
+        _ properties: MQTTSubscribeProperties,
         listener: MessageListener,
         wasLeft: Bool
     ) {
         self.subscription = subscription
         self.state = state
+        self.order = order
         self.identifier = identifier
+        if case .number = properties.identifier {
+            isIdentifierChosen = true
+        } else {
+            isIdentifierChosen = false
+        }
+        userProperties = properties.userProperties
         matcher = try? MQTTTopicFilter(subscription.filter)
         mayBeKnown = wasLeft
         listeners = [listener]

@@ -64,6 +64,20 @@ package struct MQTTSubscriptionTable: Sendable {
         router.listeners(for: run)
     }
 
+    /// The identifiers of the app's choice among those that a message names.
+    func chosenIdentifiers(of run: MQTTArrivals.Run) -> [UInt32] {
+        router.chosenIdentifiers(of: run)
+    }
+
+    /// Whether the identifier that a subscription chooses belongs to another one.
+    package func isTaken(
+        _ properties: MQTTSubscribeProperties,
+        for all: [MQTTSubscription]
+    ) -> Bool {
+        guard case .number(let number) = properties.identifier else { return false }
+        return router.isTaken(number, for: all.map(\.filter))
+    }
+
     // MARK: Listeners
 
     /// Whether a filter waits for the next connection.
@@ -81,13 +95,15 @@ package struct MQTTSubscriptionTable: Sendable {
     /// - Returns: What to wait for, and what to send; nil when a filter waits for the next connection.
     package mutating func subscribe(
         _ listener: MessageListener,
-        to all: [MQTTSubscription]
+        to all: [MQTTSubscription],
+        _ properties: MQTTSubscribeProperties = MQTTSubscribeProperties()
     ) -> (answers: [Promise<QoS>], requests: [MQTTFilterRequest])? {
         guard !waits(for: all) else { return nil }
         if all.count > 1 { router.sharesListeners = true }
+        var groups = MQTTIdentifierGroups()
         var (answers, requests): ([Promise<QoS>], [MQTTFilterRequest]) = ([], [])
         for subscription in all {
-            let request = subscribe(listener, to: subscription)
+            let request = subscribe(listener, to: subscription, properties, &groups)
             if let request { requests.append(request) }
             let answer = request?.answer ?? router[subscription.filter]?.answer
             if let answer { answers.append(answer) }
@@ -98,12 +114,14 @@ package struct MQTTSubscriptionTable: Sendable {
     /// - Returns: What to send; nil when the listener needs no request of its own.
     private mutating func subscribe(
         _ listener: MessageListener,
-        to subscription: MQTTSubscription
+        to subscription: MQTTSubscription,
+        _ properties: MQTTSubscribeProperties,
+        _ groups: inout MQTTIdentifierGroups
     ) -> MQTTFilterRequest? {
         let filter = subscription.filter
         guard let entry = router[filter] else {
             left.remove(filter)
-            router.add(subscription, .subscribing, listener)
+            router.add(subscription, .subscribing, listener, properties, &groups)
             return ask(for: subscription, promising: Promise())
         }
         let isBetter = entry.asked.qos < subscription.qos
@@ -122,14 +140,17 @@ package struct MQTTSubscriptionTable: Sendable {
     /// Subscribes a listener with the next connection, unless the server has the filter, as good.
     package mutating func subscribeLater(
         _ listener: MessageListener,
-        to all: [MQTTSubscription]
+        to all: [MQTTSubscription],
+        _ properties: MQTTSubscribeProperties = MQTTSubscribeProperties()
     ) -> [MQTTSubscriptionAction] {
         if all.count > 1 { router.sharesListeners = true }
+        var groups = MQTTIdentifierGroups()
         return all.compactMap { subscription in
             let filter = subscription.filter
             guard let entry = router[filter] else {
                 let wasLeft = left.remove(filter)
-                router.add(subscription, .wanted(former: nil), listener, wasLeft: wasLeft)
+                let state = MQTTFilterState.wanted(former: nil)
+                router.add(subscription, state, listener, properties, &groups, wasLeft: wasLeft)
                 return nil
             }
             router.add(listener, to: filter)
@@ -195,6 +216,7 @@ package struct MQTTSubscriptionTable: Sendable {
         let request = MQTTFilterRequest(
             subscription: subscription,
             identifier: entry.identifier,
+            userProperties: entry.userProperties,
             number: lastNumber,
             joining: joining,
             answer: answer

@@ -97,10 +97,11 @@ final class MQTTSubscriptions: Sendable {
         if !hasSession { deliveries.manual.removeAll() }
         try await withThrowingTaskGroup { group in
             let left = state.withLock { $0.table.left.all }
-            for batch in left.batches(of: Driver<MQTTClientConnection>.batchSize) {
+            for batch in left.batches(of: MQTTFilterRequest.maximumBatchSize) {
                 group.addTask { try await self.unsubscribe(batch, over: connection) }
             }
-            for batch in requests.batches(of: connection.driver.subscribeBatchSize) {
+            let hasIdentifiers = connection.driver.hasSubscriptionIdentifiers
+            for batch in requests.packets(hasIdentifiers: hasIdentifiers) {
                 let isAnswered = restore(batch, over: connection)
                 group.addTask { try await isAnswered.value() }
             }
@@ -114,38 +115,50 @@ final class MQTTSubscriptions: Sendable {
     }
 
     /// Ends every stream, as no connection follows.
-    func conclude(_ cause: WaybillError?) {
+    ///
+    /// - Parameters:
+    ///   - cause: Why; nil if this side ended the connection.
+    ///   - keepsSession: Whether the server keeps the session.
+    func conclude(_ cause: WaybillError?, keepsSession: Bool) {
         deliveries.manual.removeAll()
         late?.dropAll()
-        let keepsSession = configuration.keepsSession
         change { table, _ in table.conclude(cause, keepsSession: keepsSession) }
         pressure.forgetAll()
     }
 
     // MARK: Listeners
 
+    /// What a new listener waits for, and what is sent for it; nil when a filter waits for the next connection.
+    private typealias Requested = (answers: [Promise<QoS>], requests: [MQTTFilterRequest])?
+
     /// Subscribes a new listener to all filters.
     ///
-    /// Several filters go into one SUBSCRIBE, unless the server names them by identifiers, which belong to a whole packet
-    /// (MQTT 5, 3.8.2.1.2). A filter that the server refuses ends the listener, which leaves the others.
+    /// Several filters go into one SUBSCRIBE, with one identifier (MQTT 5, 3.8.2.1.2), except filters that overlap: see
+    /// ``MQTTIdentifierGroups``. A filter that the server refuses ends the listener, which leaves the others.
     func subscribe(
         _ all: [MQTTSubscription],
         _ request: Request,
         _ options: SubscribeOptions,
         over connection: MQTTConnection
     ) async throws -> Messages<Message> {
+        let properties = MQTTSubscribeMapping.properties(request, options)
+        let hasIdentifiers = connection.driver.hasSubscriptionIdentifiers
+        try check(properties, request, hasIdentifiers: hasIdentifiers)
         let listener = makeListener(all.map(\.filter), options)
         let messages = listener.source.messages
         do {
             let added = add(listener, matching: all) { state in
                 !state.table.waits(for: all)
-            } _: { state in
-                state.table.subscribe(listener, to: all)
+            } _: { state -> Result<Requested, WaybillError> in
+                guard !state.table.isTaken(properties, for: all) else {
+                    return .failure(Self.identifierTaken(request))
+                }
+                return .success(state.table.subscribe(listener, to: all, properties))
             }
-            guard let added, let (answers, requests) = added else {
+            guard let (answers, requests) = try added?.get() else {
                 throw WaybillError(.notConnected, "there is no connection").about(request)
             }
-            for batch in requests.batches(of: connection.driver.subscribeBatchSize) {
+            for batch in requests.packets(hasIdentifiers: hasIdentifiers) {
                 var request = request
                 request.topics = [batch[0].filter]
                 _ = ask(batch, request, options.timeout, since: events.timestamp, over: connection)
@@ -160,22 +173,59 @@ final class MQTTSubscriptions: Sendable {
         }
     }
 
+    /// Refuses an identifier of the app's choice that the server does not support.
+    private func check(
+        _ properties: MQTTSubscribeProperties,
+        _ request: Request,
+        hasIdentifiers: Bool
+    ) throws(WaybillError) {
+        guard case .number = properties.identifier, !hasIdentifiers else { return }
+        var error = WaybillError.unsupported(
+            .subscriptionIdentifier,
+            "the server takes no subscription identifiers",
+            in: request
+        )
+        error.isLimitOfServer = true
+        throw error
+    }
+
+    private static func identifierTaken(_ request: Request) -> WaybillError {
+        WaybillError(
+            .invalidEntry,
+            "another subscription has this identifier, or this one has another identifier"
+        )
+        .about(request)
+    }
+
     /// Subscribes a new listener with the next connection; a refusal, then, ends its stream.
+    ///
     /// - Returns: The messages; nil when there is a connection already.
+    /// - Throws: `invalidEntry` for an identifier that another subscription has.
     func subscribeLater(
         _ all: [MQTTSubscription],
+        _ request: Request,
         _ options: SubscribeOptions
-    ) -> Messages<Message>? {
+    ) throws(WaybillError) -> Messages<Message>? {
+        let properties = MQTTSubscribeMapping.properties(request, options)
         let listener = makeListener(all.map(\.filter), options)
         let messages = listener.source.messages
         let actions = add(listener, matching: all) { state in
             state.connection == nil
-        } _: { state in
-            state.table.subscribeLater(listener, to: all)
+        } _: { state -> Result<[MQTTSubscriptionAction], WaybillError> in
+            guard !state.table.isTaken(properties, for: all) else {
+                return .failure(Self.identifierTaken(request))
+            }
+            return .success(state.table.subscribeLater(listener, to: all, properties))
         }
-        guard let actions else { return nil }
-        change { _, _ in actions }
-        return messages
+        switch actions {
+        case nil: return nil
+        case .success(let actions)?:
+            change { _, _ in actions }
+            return messages
+        case .failure(let error)?:
+            listener.source.terminate()
+            throw error
+        }
     }
 
     private func makeListener(
@@ -229,16 +279,34 @@ final class MQTTSubscriptions: Sendable {
         }
     }
 
-    /// Ends every stream of a filter, and tells the server now or when there is a connection again.
-    func unsubscribe(_ request: Request) async throws -> Receipt {
-        let filter = request.topic ?? ""
+    /// Ends every stream of some filters, and tells the server now or when there is a connection again.
+    ///
+    /// Up to 100 filters go into one UNSUBSCRIBE.
+    ///
+    /// - Returns: The receipt; of several packets the last, unless one states a reason.
+    func unsubscribe(_ filters: [String], _ request: Request) async throws -> Receipt {
+        var receipt = Receipt(of: request.topic)
+        for batch in filters.batches(of: MQTTFilterRequest.maximumBatchSize) {
+            let one = try await unsubscribe(packet: batch, request)
+            if receipt.reason == nil { receipt = one }
+        }
+        return receipt
+    }
+
+    private func unsubscribe(packet filters: [String], _ request: Request) async throws -> Receipt {
         while true {
             if let connection = state.withLock({ $0.connection }) {
-                return try await connection.driver.unsubscribe([filter], request) { isConfirmed in
+                return try await connection.driver.unsubscribe(filters, request) { isConfirmed in
                     self.change { table, _ in
-                        if isConfirmed { return table.end(filter, because: nil) }
-                        table.unsubscribeFailed(filter)
-                        return []
+                        var actions: [MQTTSubscriptionAction] = []
+                        for (index, filter) in filters.enumerated() {
+                            switch isConfirmed?[index] {
+                            case true?: actions += table.end(filter, because: nil)
+                            case false?: break
+                            case nil: table.unsubscribeFailed(filter)
+                            }
+                        }
+                        return actions
                     }
                 }
             }
@@ -247,10 +315,12 @@ final class MQTTSubscriptions: Sendable {
                 // A connection that has come meanwhile was told only of what had been left before.
                 guard present == nil else { return [] }
                 isDone = true
-                _ = table.left.add(filter)
-                return table.end(filter, because: nil)
+                return filters.flatMap { filter in
+                    _ = table.left.add(filter)
+                    return table.end(filter, because: nil)
+                }
             }
-            if isDone { return Receipt(topic: filter) }
+            if isDone { return Receipt(topic: request.topic) }
         }
     }
 
@@ -268,7 +338,8 @@ final class MQTTSubscriptions: Sendable {
         let isAnswered = Promise<Void>()
         connection.driver.subscribe(
             requests.map(\.sent),
-            identifier: requests.count == 1 ? requests.first?.identifier : nil,
+            identifier: requests.first?.identifier,
+            userProperties: requests.first?.userProperties ?? [],
             request,
             timeout: timeout
         ) { answer in
@@ -378,7 +449,9 @@ final class MQTTSubscriptions: Sendable {
     func collect(_ arrivals: MQTTArrivals, into batch: inout MessageBatch) {
         arrivals.forEachRun { run in
             var dropped: [MQTTDeliveryReceipt] = []
+            var identifiers: [UInt32] = []
             let listeners = state.withLock { state in
+                identifiers = state.table.chosenIdentifiers(of: run)
                 let listeners = state.table.listeners(for: run)
                 // With the lock held, so that a listener that comes gets the message here or there.
                 if listeners.isEmpty {
@@ -388,7 +461,7 @@ final class MQTTSubscriptions: Sendable {
                 return listeners
             }
             for receipt in dropped { deliveries.drop(receipt) }
-            deliveries.add(run, of: arrivals, to: listeners, in: &batch)
+            deliveries.add(run, of: arrivals, to: listeners, naming: identifiers, in: &batch)
         }
     }
 

@@ -115,6 +115,11 @@ public final class MQTTTransport: Transport, ImmediateTransport {
     /// The states of the connection: first the current one, then each change once.
     public var states: ConnectionStates { engine.states }
 
+    /// What the server of the current connection states of it and of its limits (MQTT 5, 3.2.2.3).
+    ///
+    /// Nil without a connection, and in MQTT 3.1.1. ``Waybill/Receipt/connackProperties`` of `connect` has the same.
+    public var connackProperties: MQTTConnackProperties? { engine.connackProperties }
+
     /// The requests that wait for replies.
     package var pendingReplies: PendingReplies { engine.replies.pending }
 

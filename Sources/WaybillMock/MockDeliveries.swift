@@ -41,8 +41,8 @@ struct MockDeliveries: Sendable {
     /// Notes what a request that has succeeded does to messages and transactions.
     mutating func note(_ request: Request) {
         switch request.command {
-        case .ack(let id, let transaction), .nack(let id, let transaction):
-            settle(id, transaction)
+        case .ack(let id, let options), .nack(let id, let options):
+            settle(id, options.transaction)
         case .begin(let name): transactions.insert(WireName(name))
         case .commit(let name): end(WireName(name), isAborted: false)
         case .abort(let name): end(WireName(name), isAborted: true)

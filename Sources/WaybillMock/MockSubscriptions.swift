@@ -27,10 +27,17 @@ struct MockSubscriptions<Feed: Sendable>: Sendable {
         all.firstIndex { $0.number == number }.map { all.remove(at: $0) }
     }
 
-    /// - Returns: The subscriptions that had the filter.
-    mutating func removeAll(of filter: String) -> [Subscription] {
+    /// Removes the subscriptions that an unsubscribe request ends.
+    ///
+    /// - Parameters:
+    ///   - request: The request, with one topic or several.
+    ///   - shareName: The name of the group that they are shared with; nil for those that are not shared.
+    /// - Returns: The subscriptions that had one of the topics.
+    mutating func removeAll(of request: Request, shareName: String?) -> [Subscription] {
+        let ended = Set(request.topics.map { WireName($0) })
         let isMeant = { (one: Subscription) in
-            one.request.topics.contains { $0.hasSameBytes(as: filter) }
+            one.options.shareName.map { WireName($0) } == shareName.map { WireName($0) }
+                && one.request.topics.contains { ended.contains(WireName($0)) }
         }
         defer { all.removeAll(where: isMeant) }
         return all.filter(isMeant)

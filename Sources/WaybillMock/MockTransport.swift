@@ -324,8 +324,12 @@ public final class MockTransport: Transport, ImmediateTransport {
     private func conclude(_ request: Request) {
         state.withLock { $0.subscriptions.deliveries.note(request) }
         switch request.command {
-        case .unsubscribe:
-            end(state.withLock { $0.subscriptions.removeAll(of: request.topic ?? "") }, nil)
+        case .unsubscribe(let options):
+            let shareName = options.shareName
+            end(
+                state.withLock { $0.subscriptions.removeAll(of: request, shareName: shareName) },
+                nil
+            )
         case .disconnect where rules.connectivity != .assumed:
             end(failingWith: Self.disconnected, streams: nil, isReported: false) { $0.noteLeft() }
         default: break

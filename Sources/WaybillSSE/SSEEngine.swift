@@ -67,7 +67,9 @@ final class SSEEngine: Sendable {
             for stream in streams() { await stream.close(because: Self.closed) }
             states.end()
             return Receipt()
-        case .unsubscribe: return try await unsubscribe(request)
+        case .unsubscribe:
+            try check.check(request)
+            return try await unsubscribe(request)
         case .ack, .nack, .begin, .commit, .abort, .subscribe:
             try check.check(request)
             throw WaybillError(.invalidEntry, "use subscribe(_:) for a subscription")

@@ -32,7 +32,11 @@ package struct SSERequestCheck: Sendable {
         case .connect(let options): try check(options, request)
         case .send(let options): _ = try plan(request, options)
         case .subscribe(let options): try check(options, request)
-        case .unsubscribe: break
+        case .unsubscribe(let options):
+            try refuse(
+                [.severalTopics: request.hasSeveralTopics, .shareName: options.shareName != nil],
+                request
+            )
         case .ack, .nack: throw unsupported("acknowledgements", request)
         case .begin, .commit, .abort: throw unsupported("transactions", request)
         case .disconnect(let options): try check(options, request)
@@ -46,7 +50,7 @@ package struct SSERequestCheck: Sendable {
         try refuse(
             [
                 .retain: options.retain, .expiry: options.expiry != nil,
-                .receipt: options.asksForReceipt != nil,
+                .receipt: options.asksForReceipt != nil, .isText: options.isText != nil,
                 .responseTopic: options.responseTopic != nil,
                 .correlationData: options.correlationData != nil,
             ],
@@ -112,6 +116,8 @@ package struct SSERequestCheck: Sendable {
                 .retainHandling: options.retainHandling != .send,
                 .manualAcknowledgement: options.acknowledgement != .whenTaken,
                 .ackMode: options.ackMode != nil, .receipt: options.asksForReceipt != nil,
+                .shareName: options.shareName != nil,
+                .subscriptionIdentifier: options.subscriptionIdentifier != .automatic,
             ],
             request
         )
@@ -128,6 +134,7 @@ package struct SSERequestCheck: Sendable {
                 .clientIdentifier: options.clientIdentifier != nil,
                 .credentials: options.userName != nil || options.password != nil,
                 .will: options.will != nil, .cleanStart: options.cleanStart != nil,
+                .sessionExpiry: options.sessionExpiry != nil,
                 .keepAlive: options.keepAlive != nil, .headers: !request.headers.isEmpty,
             ],
             request

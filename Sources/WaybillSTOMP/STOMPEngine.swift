@@ -84,16 +84,24 @@ final class STOMPEngine: Sendable {
             try STOMPMapping.check(options, request)
             try await lifecycle.disconnect(options)
             return Receipt()
-        case .unsubscribe:
-            let headers = try STOMPMapping.unsubscription(request)
+        case .unsubscribe(let options):
+            let parts = request.partsByTopic
+            for part in parts { _ = try STOMPMapping.unsubscription(part, options) }
             try lifecycle.requests.check(request)
-            return try await subscriptions.unsubscribe(headers, request)
-        case .ack(let id, let transaction):
+            var receipt = Receipt(of: request.topic)
+            for part in parts {
+                let headers = try STOMPMapping.unsubscription(part, options)
+                receipt = try await subscriptions.unsubscribe(headers, part)
+            }
+            return receipt
+        case .ack(let id, let options):
+            try STOMPMapping.check(options, request)
             return try await lifecycle.requests.current(for: request)
-                .acknowledge(id, isAccepted: true, in: transaction, request)
-        case .nack(let id, let transaction):
+                .acknowledge(id, isAccepted: true, in: options.transaction, request)
+        case .nack(let id, let options):
+            try STOMPMapping.check(options, request)
             return try await lifecycle.requests.current(for: request)
-                .acknowledge(id, isAccepted: false, in: transaction, request)
+                .acknowledge(id, isAccepted: false, in: options.transaction, request)
         case .begin(let transaction):
             let headers = try STOMPMapping.beginning(transaction, request)
             return try await connection(for: request, sending: headers)

@@ -43,6 +43,7 @@ package enum STOMPMapping {
             [
                 .clientIdentifier: options.clientIdentifier != nil, .will: options.will != nil,
                 .cleanStart: options.cleanStart != nil,
+                .sessionExpiry: options.sessionExpiry != nil,
             ],
             request
         )
@@ -95,6 +96,20 @@ package enum STOMPMapping {
         )
     }
 
+    /// Refuses acknowledgement options that STOMP does not support.
+    static func check(
+        _ options: AcknowledgementOptions,
+        _ request: Request
+    ) throws(WaybillError) {
+        try refuse(
+            [
+                .acknowledgementReason: options.statesReason,
+                .awaitsCompletion: options.awaitsCompletion,
+            ],
+            request
+        )
+    }
+
     /// Refuses headers that no version can send.
     ///
     /// The connection's version may allow less.
@@ -105,7 +120,11 @@ package enum STOMPMapping {
     }
 
     /// Returns the headers of an UNSUBSCRIBE.
-    static func unsubscription(_ request: Request) throws(WaybillError) -> STOMPHeaders {
+    static func unsubscription(
+        _ request: Request,
+        _ options: UnsubscribeOptions
+    ) throws(WaybillError) -> STOMPHeaders {
+        try refuse([.shareName: options.shareName != nil], request)
         try checkReserved(request, STOMPHeaderName.id)
         let headers = STOMPHeaders(request.headers)
         try check(headers, request)
@@ -131,11 +150,11 @@ package enum STOMPMapping {
     ) throws(WaybillError) -> STOMPSend {
         if request.expectsReply { try checkReply(request, options) }
         try checkQoS(options.qos, request)
-        if options.retain || options.expiry != nil || options.method != nil {
+        if options.retain || !options.isPlain {
             try refuse(
                 [
                     .retain: options.retain, .expiry: options.expiry != nil,
-                    .method: options.method != nil,
+                    .method: options.method != nil, .isText: options.isText != nil,
                 ],
                 request
             )
@@ -177,6 +196,8 @@ package enum STOMPMapping {
                 .noLocal: options.noLocal, .retainAsPublished: options.retainAsPublished,
                 .retainHandling: options.retainHandling != .send, .method: options.method != nil,
                 .eventTypes: options.eventTypes != nil, .lastEventID: options.lastEventID != nil,
+                .shareName: options.shareName != nil,
+                .subscriptionIdentifier: options.subscriptionIdentifier != .automatic,
             ],
             request
         )

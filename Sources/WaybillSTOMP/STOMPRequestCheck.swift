@@ -26,10 +26,15 @@ package struct STOMPRequestCheck: Sendable {
             try STOMPMapping.check(send.headers, request)
         case .subscribe(let options):
             for part in request.partsByTopic { _ = try STOMPMapping.subscription(part, options) }
-        case .unsubscribe: _ = try STOMPMapping.unsubscription(request)
+        case .unsubscribe(let options):
+            for part in request.partsByTopic {
+                _ = try STOMPMapping.unsubscription(part, options)
+            }
         case .begin(let transaction):
             try STOMPMapping.check(STOMPMapping.beginning(transaction, request), request)
-        case .ack, .nack, .commit, .abort: break
+        case .ack(_, let options), .nack(_, let options):
+            try STOMPMapping.check(options, request)
+        case .commit, .abort: break
         case .disconnect(let options): try STOMPMapping.check(options, request)
         }
     }
@@ -44,11 +49,19 @@ package struct STOMPRequestCheck: Sendable {
         switch request.command {
         case .begin(let name) where open.contains(WireName(name)):
             throw STOMPMapping.error(.transactionOpen, request)
-        case .commit(let name), .abort(let name), .ack(_, let name?), .nack(_, let name?):
-            if !open.contains(WireName(name)) {
-                throw STOMPMapping.error(.transactionUnknown, request)
-            }
+        case .commit(let name), .abort(let name): try check(name, isOneOf: open, request)
+        case .ack(_, let options), .nack(_, let options):
+            if let name = options.transaction { try check(name, isOneOf: open, request) }
         default: break
         }
+    }
+
+    private func check(
+        _ transaction: String,
+        isOneOf open: Set<WireName>,
+        _ request: Request
+    ) throws(WaybillError) {
+        guard !open.contains(WireName(transaction)) else { return }
+        throw STOMPMapping.error(.transactionUnknown, request)
     }
 }

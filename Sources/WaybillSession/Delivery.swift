@@ -89,7 +89,7 @@ package final class Delivery<Acknowledger: MessageAcknowledger>: MessageDelivery
     /// Adds one listener's acknowledgement.
     ///
     /// - Returns: The combined acknowledgement, after the last listener's; otherwise nil.
-    private func combined(with acknowledgement: Acknowledgement) -> Acknowledgement? {
+    package func combined(with acknowledgement: Acknowledgement) -> Acknowledgement? {
         state.withLock { state in
             state.left -= 1
             if acknowledgement.isTaken { state.all.isTaken = true }

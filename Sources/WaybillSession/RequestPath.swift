@@ -107,11 +107,11 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     ///   - connection: Returns the connection, and makes one if needed.
     ///   - now: Subscribes over the connection.
     /// - Returns: The messages.
-    /// - Throws: `shutDown`, and the errors of `connection` and `now`.
+    /// - Throws: `shutDown`, and the errors of `later`, `connection` and `now`.
     package func subscribe(
         _ request: Request,
         _ options: SubscribeOptions,
-        later: () -> Messages<Message>?,
+        later: () throws(WaybillError) -> Messages<Message>?,
         greeting: () throws(WaybillError) -> Connection.Greeting,
         connection: () async throws -> Connection,
         now: (Connection) async throws -> Messages<Message>
@@ -120,7 +120,7 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         while true {
             // An earlier subscription's end would otherwise end this one, too.
             try await lifecycle.waitUntilConcluded()
-            if lifecycle.connected == nil, let messages = later() {
+            if lifecycle.connected == nil, let messages = try later() {
                 // After the shutdown nothing would end the messages.
                 if lifecycle.isShutDown { throw WaybillError.shutDown.about(request) }
                 if lifecycle.settings.connectsOnDemand {

@@ -174,6 +174,25 @@ struct ClientHarness {
         note()
     }
 
+    /// Answers a message, with a call that waits for the end of its exchange.
+    mutating func answer(
+        _ index: Int,
+        _ reason: MQTTReasonCode = .success,
+        text: String? = nil,
+        awaitedBy number: Int? = nil
+    ) -> MQTTCompletion {
+        var answer = MQTTReceiverAnswer(reason)
+        answer.properties.reasonString = text
+        let completion = client.acknowledge(
+            receipts[index],
+            answer,
+            awaitedBy: number.map { Call($0) },
+            at: now
+        )
+        note()
+        return completion
+    }
+
     mutating func note() {
         for event in client.takeEvents() {
             switch event {
@@ -194,6 +213,8 @@ struct ClientHarness {
             case .mustStore(let step):
                 steps.append(step)
                 log.append("store \("\(step)".replacing(/MQTTWire\.\w+\./, with: "."))")
+            case .completed(let call): log.append("completed \(number(call))")
+            case .sessionLost(let call): log.append("session lost \(number(call))")
             case .timedOut(let call): log.append("timed out \(number(call))")
             case .abandoned(let call): log.append("abandoned \(number(call))")
             case .trace(let trace): log.append("trace \(trace.isOutbound) \(trace.text)")

@@ -55,19 +55,19 @@ import WireCore
 
     @Test("An UNSUBSCRIBE ends with its confirmation, or with the connection")
     func unsubscribed() {
-        let refused = MQTTUnsuback(packetIdentifier: 1, reasonCodes: [.notAuthorized])
-        let rows: [(Result<MQTTAnswer, any Error>, [Bool])] = [
-            (.success(.unsubscribed(MQTTUnsuback(packetIdentifier: 1))), [true]),
-            (.success(.unsubscribed(refused)), []),
+        let refused = MQTTUnsuback(packetIdentifier: 1, reasonCodes: [.success, .notAuthorized])
+        let rows: [(Result<MQTTAnswer, any Error>, [[Bool]?])] = [
+            (.success(.unsubscribed(MQTTUnsuback(packetIdentifier: 1))), [[true, true]]),
+            (.success(.unsubscribed(refused)), [[true, false]]),
             (.success(.published(.success, MQTTProperties())), []),
-            (.failure(WaybillError(.connectionLost, "lost")), [false]),
+            (.failure(WaybillError(.connectionLost, "lost")), [nil]),
             (.failure(WaybillError(.timedOut, "late")), []),
             (.failure(CancellationError()), []),
         ]
         for (answer, expected) in rows {
-            let ends = Locked<[Bool]>([])
+            let ends = Locked<[[Bool]?]>([])
             let unsuback = Promise<MQTTUnsuback>()
-            let call = MQTTPendingCall(unsubscribing: unsuback) { isConfirmed in
+            let call = MQTTPendingCall(unsubscribing: unsuback, count: 2) { isConfirmed in
                 ends.withLock { $0.append(isConfirmed) }
             }
             _ = call.resolve(answer)

@@ -95,7 +95,8 @@ import WireCore
         Row(
             name: "headers of an ack",
             entry: .command(.ack(.init(.number(1))), headers: ["n": "v"]),
-            code: .unsupported
+            code: .unsupported,
+            version: .v3_1_1
         ),
         Row(
             name: "body of a nack",
@@ -119,11 +120,110 @@ import WireCore
             code: .invalidEntry
         ),
         Row(
+            name: "bytes declared as text",
+            entry: .command(.send(isText: true), topic: "t", body: .bytes([0xC3, 0x28])),
+            code: .invalidEntry
+        ),
+        Row(
+            name: "declared as text in 3.1.1",
+            entry: .command(.send(isText: true), topic: "t", body: .text("x")),
+            code: .unsupported,
+            version: .v3_1_1
+        ),
+        Row(
+            name: "will with bytes declared as text",
+            entry: .command(
+                .connect(will: Will(topic: "w", body: Payload([0xFF]), isText: true))
+            ),
+            code: .invalidEntry
+        ),
+        Row(
+            name: "will with an expiry in 3.1.1",
+            entry: .command(.connect(will: Will(topic: "w", body: "x", expiry: .seconds(1)))),
+            code: .unsupported,
+            version: .v3_1_1
+        ),
+        Row(
+            name: "over-long header of a will",
+            entry: .command(.connect(will: Will(topic: "w", body: "x", headers: ["n": long]))),
+            code: .invalidEntry
+        ),
+        Row(
+            name: "session expiry of a connect in 3.1.1",
+            entry: .command(.connect(sessionExpiry: .seconds(1))),
+            code: .unsupported,
+            version: .v3_1_1
+        ),
+        Row(
+            name: "success as the reason of a nack",
+            entry: .command(.nack(.init(.number(1)), reasonCode: .success)),
+            code: .invalidEntry
+        ),
+        Row(
+            name: "no matching subscribers as the reason of a nack",
+            entry: .command(.nack(.init(.number(1)), reasonCode: .noMatchingSubscribers)),
+            code: .invalidEntry
+        ),
+        Row(
+            name: "a reason of other packets in a nack",
+            entry: .command(.nack(.init(.number(1)), reasonCode: .packetIdentifierNotFound)),
+            code: .invalidEntry
+        ),
+        Row(
+            name: "a reason code of an ack",
+            entry: .command(
+                .ack(.init(.number(1)), AcknowledgementOptions(reasonCode: .quotaExceeded))
+            ),
+            code: .invalidEntry
+        ),
+        Row(
+            name: "over-long reason of a nack",
+            entry: .command(.nack(.init(.number(1)), reason: long)),
+            code: .invalidEntry
+        ),
+        Row(
+            name: "reason of an ack in 3.1.1",
+            entry: .command(.ack(.init(.number(1)), reason: "r")),
+            code: .unsupported,
+            version: .v3_1_1
+        ),
+        Row(
+            name: "share name of an unsubscribe in 3.1.1",
+            entry: .command(.unsubscribe(shareName: "g"), topic: "t"),
+            code: .unsupported,
+            version: .v3_1_1
+        ),
+        Row(
+            name: "slash in the share name of an unsubscribe",
+            entry: .command(.unsubscribe(shareName: "g/h"), topic: "t"),
+            code: .invalidEntry
+        ),
+        Row(
             name: "faulty filter to leave",
             entry: .command(.unsubscribe, topic: "a#"),
             code: .invalidEntry
         ),
     ]
+
+    /// The options of subscriptions that are refused, and how.
+    private static func subscriptions(
+        _ version: MQTTConfiguration.Version
+    ) -> [(SubscribeOptions, WaybillError.Code)] {
+        guard version == .v5 else {
+            return [
+                (SubscribeOptions(shareName: "g"), .unsupported),
+                (SubscribeOptions(subscriptionIdentifier: 7), .unsupported),
+            ]
+        }
+        let names = ["", "g/h", "g+", "#", "\0"].map {
+            (SubscribeOptions(shareName: $0), WaybillError.Code.invalidEntry)
+        }
+        return names + [
+            (SubscribeOptions(noLocal: true, shareName: "g"), .invalidEntry),
+            (SubscribeOptions(subscriptionIdentifier: 0), .invalidEntry),
+            (SubscribeOptions(subscriptionIdentifier: 268_435_456), .invalidEntry),
+        ]
+    }
 
     @Test("Each is refused before a connection is made", arguments: rows)
     func unconnected(row: Row) async throws {
@@ -156,6 +256,23 @@ import WireCore
             try await provider.messages(
                 .command(.subscribe(qos: .atMostOnce), topic: "t", body: .text("x"))
             )
+        }
+        await expectError(version == .v5 ? .invalidEntry : .unsupported) {
+            try await provider.messages(
+                .command(.subscribe, topic: "t", headers: ["n": Self.long])
+            )
+        }
+        if version == .v5 {
+            await expectError(.invalidEntry) {
+                try await provider.messages(
+                    .command(.subscribe(shareName: "g"), topic: "$share/h/t")
+                )
+            }
+        }
+        for (options, code) in Self.subscriptions(version) {
+            await expectError(code) {
+                try await provider.messages(.command(.subscribe(options), topic: "t"))
+            }
         }
         if version == .v3_1_1 {
             await expectError(.unsupported) {

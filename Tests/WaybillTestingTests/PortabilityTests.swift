@@ -11,17 +11,21 @@ struct PortabilityTests {
         (.qos, .send(qos: .exactlyOnce)), (.retain, .send(retain: true)),
         (.expiry, .send(expiry: .seconds(9))), (.receipt, .send(asksForReceipt: true)),
         (.method, .send(method: "POST")), (.responseTopic, .send(responseTopic: "answers")),
-        (.correlationData, .send(correlationData: [1])),
+        (.correlationData, .send(correlationData: [1])), (.isText, .send(isText: true)),
         (.qos, .subscribe(qos: .exactlyOnce)), (.noLocal, .subscribe(noLocal: true)),
         (.retainAsPublished, .subscribe(retainAsPublished: true)),
         (.retainHandling, .subscribe(retainHandling: .doNotSend)),
         (.ackMode, .subscribe(ackMode: .client)), (.receipt, .subscribe(asksForReceipt: true)),
         (.method, .subscribe(method: "GET")), (.eventTypes, .subscribe(eventTypes: ["a"])),
-        (.lastEventID, .subscribe(lastEventID: "1")),
+        (.lastEventID, .subscribe(lastEventID: "1")), (.shareName, .subscribe(shareName: "g")),
+        (.subscriptionIdentifier, .subscribe(subscriptionIdentifier: 7)),
+        (.shareName, .unsubscribe(shareName: "g")),
         (.clientIdentifier, .connect(clientIdentifier: "ada")),
         (.will, .connect(will: Will(topic: "gone", body: "will"))),
         (.willDelay, .connect(will: Will(topic: "gone", body: "will", delay: .seconds(1)))),
+        (.willProperties, .connect(will: Will(topic: "gone", body: "will", contentType: "a"))),
         (.cleanStart, .connect(cleanStart: true)),
+        (.sessionExpiry, .connect(sessionExpiry: .zero)),
         (.drainTimeout, .disconnect(drainTimeout: .seconds(1))),
         (.disconnectReason, .disconnect(reason: "done")),
         (.sessionExpiry, .disconnect(sessionExpiry: .zero)),
@@ -34,7 +38,8 @@ struct PortabilityTests {
             [
                 .expiry, .receipt, .method, .responseTopic, .correlationData, .noLocal,
                 .retainAsPublished, .retainHandling, .ackMode, .eventTypes, .lastEventID,
-                .willDelay, .disconnectReason, .sessionExpiry,
+                .willDelay, .willProperties, .disconnectReason, .sessionExpiry, .isText, .shareName,
+                .subscriptionIdentifier,
             ]
         ),
         (
@@ -42,7 +47,8 @@ struct PortabilityTests {
             [
                 .qos, .retain, .expiry, .method, .noLocal, .retainAsPublished, .retainHandling,
                 .eventTypes, .lastEventID, .clientIdentifier, .will, .willDelay, .cleanStart,
-                .drainTimeout, .disconnectReason, .sessionExpiry,
+                .drainTimeout, .disconnectReason, .sessionExpiry, .isText, .shareName,
+                .subscriptionIdentifier, .willProperties,
             ]
         ),
         (
@@ -51,6 +57,7 @@ struct PortabilityTests {
                 .qos, .retain, .expiry, .receipt, .responseTopic, .correlationData, .noLocal,
                 .retainAsPublished, .retainHandling, .ackMode, .clientIdentifier, .will,
                 .willDelay, .cleanStart, .drainTimeout, .disconnectReason, .sessionExpiry,
+                .isText, .shareName, .subscriptionIdentifier, .willProperties,
             ]
         ),
     ]
@@ -67,7 +74,7 @@ struct PortabilityTests {
         _ command: EntryCommand,
         _ provider: Provider<AnyEntry>
     ) async throws {
-        let needsTopic = [.send, .subscribe].contains(command.kind)
+        let needsTopic = [.send, .subscribe, .unsubscribe].contains(command.kind)
         let entry = AnyEntry(topic: needsTopic ? "t" : nil, command: command)
         if case .subscribe = command {
             _ = try await provider.messages(entry)
@@ -91,7 +98,7 @@ struct PortabilityTests {
             } catch let error as WaybillError {
                 #expect(error.code == .unsupported, "\(service) \(option): \(error)")
                 // A will with a delay is already refused as a will.
-                let isWill = option == .willDelay && error.unsupportedOption == .will
+                let isWill = [.willDelay, .willProperties].contains(option) && error.unsupportedOption == .will
                 #expect(error.unsupportedOption == option || isWill, "\(service): \(error)")
                 #expect(refused.contains(option), "\(service) refuses \(option)")
                 #expect(error.message.contains("\(option)") || option == .qos || isWill)

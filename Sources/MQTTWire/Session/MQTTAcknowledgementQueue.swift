@@ -9,6 +9,8 @@ package struct MQTTAcknowledgementQueue: Sendable {
         var reasonCode: MQTTReasonCode?
     }
 
+    /// Reason strings and user properties, by serial number; apart, because hardly any acknowledgement has them.
+    private var explanations: [UInt64: MQTTProperties] = [:]
     private var entries: [Entry] = []
     private var head = 0
     /// The serial number of the first entry; smaller numbers belong to acknowledged messages and earlier connections.
@@ -33,11 +35,37 @@ package struct MQTTAcknowledgementQueue: Sendable {
     /// Notes that a message was taken, or refused with a reason.
     ///
     /// A second call for the same serial number does nothing.
-    package mutating func settle(_ serial: UInt64, _ reasonCode: MQTTReasonCode) {
-        guard serial >= firstSerial, serial - firstSerial < UInt64(entries.count) else { return }
-        let index = Int(serial - firstSerial)
-        guard index >= head, entries[index].reasonCode == nil else { return }
+    package mutating func settle(
+        _ serial: UInt64,
+        _ reasonCode: MQTTReasonCode,
+        explaining properties: MQTTProperties = MQTTProperties()
+    ) {
+        guard let index = index(of: serial), entries[index].reasonCode == nil else { return }
         entries[index].reasonCode = reasonCode
+        if !properties.isEmpty { explanations[serial] = properties }
+    }
+
+    /// Gives an acknowledgement that is not ready yet its reason string and user properties.
+    mutating func explain(_ serial: UInt64, _ properties: MQTTProperties) {
+        if !properties.isEmpty { explanations[serial] = properties }
+    }
+
+    private func index(of serial: UInt64) -> Int? {
+        guard serial >= firstSerial, serial - firstSerial < UInt64(entries.count) else { return nil }
+        let index = Int(serial - firstSerial)
+        return index >= head ? index : nil
+    }
+
+    /// The packet identifier of an owed acknowledgement; nil for one that was sent, or that belongs to an earlier
+    /// connection.
+    func packetIdentifier(of serial: UInt64) -> UInt16? {
+        index(of: serial).map { entries[$0].packetIdentifier }
+    }
+
+    /// Takes the reason string and the user properties of the acknowledgement that ``next()`` has just returned.
+    mutating func takeExplanation() -> MQTTProperties {
+        guard !explanations.isEmpty else { return MQTTProperties() }
+        return explanations.removeValue(forKey: firstSerial + UInt64(head) - 1) ?? MQTTProperties()
     }
 
     /// Whether an acknowledgement of a message is owed.
@@ -64,6 +92,7 @@ package struct MQTTAcknowledgementQueue: Sendable {
         }
         firstSerial += UInt64(entries.count)
         entries = []
+        explanations = [:]
         head = 0
         return owed
     }

@@ -39,6 +39,11 @@ extension MQTTClientConnection {
         guard isConnected else {
             switch try channel.receiveFirst(packet, at: now) {
             case .accepted(let connack, let limits):
+                if !connack.sessionPresent {
+                    for call in exchanges.session.receiver.takeWaiting() {
+                        channel.events.append(.sessionLost(call))
+                    }
+                }
                 exchanges.begin(limits, sessionPresent: connack.sessionPresent)
                 channel.events.append(.connected(connack))
             case .challenged(let data): channel.events.append(.challenged(data))
@@ -54,6 +59,7 @@ extension MQTTClientConnection {
             let event = try exchanges.receive(packet, to: &channel.writer)
             channel.noteSent(at: now)
             if let event { channel.events.append(event) }
+            if case .pubrel = packet { reportTaken() }
         default:
             if let closure = try channel.receive(packet) { close(closure) }
         }

@@ -178,8 +178,46 @@ extension MQTTClientConnection {
         return isFirst
     }
 
-    /// Reports the identifiers that have to be stored before their PUBRECs are sent.
+    /// Acknowledges an inbound message as ``acknowledge(_:_:at:)`` does, with a reason string and user properties.
+    ///
+    /// - Parameters:
+    ///   - receipt: The receipt that came with the message.
+    ///   - answer: The application's answer.
+    ///   - call: The call that waits for ``MQTTClientEvent/completed(_:)``; nil for none.
+    ///   - now: The current time.
+    /// - Returns: What becomes of the call. An event follows only if it waits.
+    package mutating func acknowledge(
+        _ receipt: MQTTDeliveryReceipt,
+        _ answer: MQTTReceiverAnswer,
+        awaitedBy call: (any MQTTCall)?,
+        at now: WireInstant
+    ) -> MQTTCompletion {
+        let deadline = deadline(of: nil, at: now)
+        guard isConnected else {
+            return exchanges.session.acknowledge(
+                receipt,
+                answer,
+                awaitedBy: call,
+                deadline: deadline
+            )
+        }
+        defer { channel.noteSent(at: now) }
+        let completion = exchanges.session.acknowledge(
+            receipt,
+            awaitedBy: call,
+            deadline: deadline
+        ) { receiver in
+            receiver.acknowledge(receipt, answer, to: &channel.writer)
+        }
+        if receipt.qos == .exactlyOnce { reportTaken() }
+        return completion
+    }
+
+    /// Reports the identifiers that have to be stored before their PUBRECs are sent, and the exchanges that are over.
     mutating func reportTaken() {
+        for call in exchanges.session.receiver.takeCompleted() {
+            channel.events.append(.completed(call))
+        }
         for identifier in exchanges.session.takeTaken() {
             channel.events.append(.mustStore(.taken(identifier)))
         }
@@ -191,6 +229,7 @@ extension MQTTClientConnection {
     package mutating func stored(_ step: MQTTStorageStep, at now: WireInstant) {
         guard isConnected else { return }
         exchanges.stored(step, to: &channel.writer)
+        reportTaken()
         channel.noteSent(at: now)
     }
 

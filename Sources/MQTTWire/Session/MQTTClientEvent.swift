@@ -22,6 +22,10 @@ package enum MQTTClientEvent: Sendable {
     case subscribed(any MQTTCall, MQTTSuback, hasBacklog: Bool)
     /// The server has answered an UNSUBSCRIBE.
     case unsubscribed(any MQTTCall, MQTTUnsuback)
+    /// The exchange of a received QoS 2 message is over.
+    case completed(any MQTTCall)
+    /// The exchange of a received QoS 2 message does not continue, because the server has lost the session.
+    case sessionLost(any MQTTCall)
     /// A step that has to be stored before the core goes on with it.
     case mustStore(MQTTStorageStep)
     /// The time limit of a call has passed.

@@ -99,7 +99,7 @@ package struct MQTTClientExchanges: Sendable {
         deadline: WireInstant,
         to writer: inout MQTTPacketWriter
     ) throws(MQTTSendError) {
-        if case .subscribe(let subscriptions, _) = request {
+        if case .subscribe(let subscriptions, _, _) = request {
             for subscription in subscriptions { try limits.check(subscription) }
         }
         let begun = session.publisher.inflight.begin(

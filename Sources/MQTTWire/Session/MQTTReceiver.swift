@@ -59,6 +59,10 @@ package struct MQTTReceiver: Sendable {
     var maximum = Int(UInt16.max)
     /// Whether the identifiers of taken messages are stored before PUBREC is sent.
     var isStored = false
+    /// The calls that wait for the end of an exchange.
+    private(set) var completions = MQTTCompletions()
+    /// The calls whose exchanges are over.
+    private var completed: [any MQTTCall] = []
     /// The identifiers to be stored, in the order of their PUBRECs.
     private var taken: [UInt16] = []
     /// The PUBRECs that wait for the store, and those behind them.
@@ -144,15 +148,34 @@ package struct MQTTReceiver: Sendable {
         to writer: inout MQTTPacketWriter
     ) -> Bool {
         guard settle(receipt, reasonCode) else { return false }
-        switch receipt.qos {
+        sendAcknowledgements(receipt.qos, to: &writer)
+        return true
+    }
+
+    /// Acknowledges a message as ``acknowledge(_:_:to:)`` does, with the texts of an answer.
+    mutating func acknowledge(
+        _ receipt: MQTTDeliveryReceipt,
+        _ answer: MQTTReceiverAnswer,
+        to writer: inout MQTTPacketWriter
+    ) {
+        guard settle(receipt, answer.reasonCode, explaining: answer.properties) else { return }
+        sendAcknowledgements(receipt.qos, to: &writer)
+    }
+
+    /// Sends the acknowledgements whose turn has come.
+    private mutating func sendAcknowledgements(
+        _ qos: MQTTQoS,
+        to writer: inout MQTTPacketWriter
+    ) {
+        switch qos {
         case .atMostOnce: break
         case .atLeastOnce:
             while let (identifier, reasonCode) = publishAcknowledgements.next() {
-                answer(.puback, identifier, reasonCode, to: &writer)
+                let explanation = publishAcknowledgements.takeExplanation()
+                answer(.puback, identifier, reasonCode, explanation, to: &writer)
             }
         case .exactlyOnce: sendReceived(to: &writer)
         }
-        return true
     }
 
     /// Notes that a message was taken, or refused with a reason, and writes nothing.
@@ -161,7 +184,8 @@ package struct MQTTReceiver: Sendable {
     @discardableResult
     package mutating func settle(
         _ receipt: MQTTDeliveryReceipt,
-        _ reasonCode: MQTTReasonCode
+        _ reasonCode: MQTTReasonCode,
+        explaining properties: MQTTProperties = MQTTProperties()
     ) -> Bool {
         switch receipt.qos {
         case .atMostOnce: break
@@ -169,17 +193,24 @@ package struct MQTTReceiver: Sendable {
             guard receipt.serial >= publishAcknowledgements.firstSerial else {
                 return !repeatedSerials.contains(receipt.serial)
             }
-            publishAcknowledgements.settle(receipt.serial, reasonCode)
-        case .exactlyOnce: settleExactlyOnce(receipt.serial, reasonCode)
+            publishAcknowledgements.settle(receipt.serial, reasonCode, explaining: properties)
+        case .exactlyOnce: settleExactlyOnce(receipt.serial, reasonCode, properties)
         }
         return true
     }
 
-    private mutating func settleExactlyOnce(_ serial: UInt64, _ reasonCode: MQTTReasonCode) {
+    private mutating func settleExactlyOnce(
+        _ serial: UInt64,
+        _ reasonCode: MQTTReasonCode,
+        _ properties: MQTTProperties
+    ) {
         guard !earlierReceipts.isEmpty, let earlier = earlierReceipts.removeValue(forKey: serial)
-        else { return receivedAcknowledgements.settle(serial, reasonCode) }
+        else {
+            return receivedAcknowledgements.settle(serial, reasonCode, explaining: properties)
+        }
         switch earlier {
-        case .turn(let turn): receivedAcknowledgements.settle(turn, reasonCode)
+        case .turn(let turn):
+            receivedAcknowledgements.settle(turn, reasonCode, explaining: properties)
         case .identifier(let identifier):
             guard case .carried(serial, nil)? = exactlyOnce[identifier]?.progress else { return }
             exactlyOnce[identifier]?.progress = .carried(serial: serial, reasonCode)
@@ -190,18 +221,19 @@ package struct MQTTReceiver: Sendable {
     /// Sends the PUBRECs whose turn has come.
     private mutating func sendReceived(to writer: inout MQTTPacketWriter) {
         while let (identifier, reasonCode) = receivedAcknowledgements.next() {
+            let explanation = receivedAcknowledgements.takeExplanation()
             if reasonCode.isFailure {
                 // The exchange of a refused message has ended: its identifier can be used again (MQTT 5, 4.3.3-9).
                 _ = end(identifier)
             } else if isStored {
                 exactlyOnce[identifier]?.progress = .storing
-                _ = storing.append(identifier)
+                storing.explain(storing.append(identifier), explanation)
                 taken.append(identifier)
                 continue
             } else {
                 exactlyOnce[identifier]?.progress = .acknowledged
             }
-            sendPubrec(identifier, reasonCode, to: &writer)
+            sendPubrec(identifier, reasonCode, explanation, to: &writer)
         }
     }
 
@@ -209,12 +241,13 @@ package struct MQTTReceiver: Sendable {
     private mutating func sendPubrec(
         _ identifier: UInt16,
         _ reasonCode: MQTTReasonCode,
+        _ explanation: MQTTProperties = MQTTProperties(),
         to writer: inout MQTTPacketWriter
     ) {
         guard storing.count > 0 else {
-            return answer(.pubrec, identifier, reasonCode, to: &writer)
+            return answer(.pubrec, identifier, reasonCode, explanation, to: &writer)
         }
-        storing.settle(storing.append(identifier), reasonCode)
+        storing.settle(storing.append(identifier), reasonCode, explaining: explanation)
     }
 
     /// Handles PUBREL; an unknown identifier is answered, too, because the sender would otherwise repeat it forever.
@@ -233,8 +266,55 @@ package struct MQTTReceiver: Sendable {
     private mutating func end(_ identifier: UInt16) -> Bool {
         guard let exchange = exactlyOnce.removeValue(forKey: identifier) else { return false }
         if exchange.isCounted { countedExactlyOnce -= 1 }
+        if let call = completions.take(identifier) { completed.append(call) }
         return true
     }
+
+    // MARK: Calls that wait for the end of an exchange
+
+    /// Lets a call wait until the exchange of a message is over.
+    ///
+    /// - Parameters:
+    ///   - call: The call.
+    ///   - identifier: The packet identifier of the message, from ``packetIdentifier(of:)`` before its acknowledgement.
+    ///   - deadline: The time limit of the call.
+    /// - Returns: False if the exchange is over already.
+    mutating func await(
+        _ call: any MQTTCall,
+        _ identifier: UInt16,
+        deadline: WireInstant
+    ) -> Bool {
+        guard exactlyOnce[identifier] != nil else { return false }
+        completions.insert(call, identifier, deadline: deadline)
+        return true
+    }
+
+    /// The packet identifier of a QoS 2 message that is not acknowledged yet; nil if its session is lost.
+    func packetIdentifier(of receipt: MQTTDeliveryReceipt) -> UInt16? {
+        switch earlierReceipts[receipt.serial] {
+        case .identifier(let identifier): identifier
+        case .turn(let turn): receivedAcknowledgements.packetIdentifier(of: turn)
+        case nil: receivedAcknowledgements.packetIdentifier(of: receipt.serial)
+        }
+    }
+
+    /// Takes the calls whose exchanges are over.
+    mutating func takeCompleted() -> [any MQTTCall] {
+        guard !completed.isEmpty else { return [] }
+        defer { completed = [] }
+        return completed
+    }
+
+    /// Takes the calls whose time limit has passed.
+    mutating func takeExpired(at now: WireInstant) -> [any MQTTCall] {
+        completions.takeExpired(at: now)
+    }
+
+    /// Withdraws a call.
+    mutating func cancel(_ call: any MQTTCall) { completions.cancel(call) }
+
+    /// Takes the calls that wait, because the server has lost the session.
+    mutating func takeWaiting() -> [any MQTTCall] { completions.takeAll() }
 
     // MARK: Stored identifiers
 
@@ -262,9 +342,10 @@ package struct MQTTReceiver: Sendable {
         }
         storing.settle(awaited: identifier, .success)
         while let (identifier, reasonCode) = storing.next() {
+            let explanation = storing.takeExplanation()
             // Not if PUBREL has arrived meanwhile.
             guard reasonCode.isFailure || exactlyOnce[identifier] != nil else { continue }
-            answer(.pubrec, identifier, reasonCode, to: &writer)
+            answer(.pubrec, identifier, reasonCode, explanation, to: &writer)
         }
     }
 
@@ -326,6 +407,7 @@ package struct MQTTReceiver: Sendable {
         exactlyOnce = [:]
         countedExactlyOnce = 0
         earlierReceipts = [:]
+        _ = completions.takeAll()
     }
 
     private enum Answer {
@@ -336,14 +418,29 @@ package struct MQTTReceiver: Sendable {
         _ kind: Answer,
         _ identifier: UInt16,
         _ reasonCode: MQTTReasonCode,
+        _ properties: MQTTProperties = MQTTProperties(),
         to writer: inout MQTTPacketWriter
     ) {
-        let body = MQTTAcknowledgement.answer(identifier, reasonCode, version: writer.version)
+        var body = MQTTAcknowledgement.answer(identifier, reasonCode, version: writer.version)
+        guard properties.isEmpty || writer.version != .v5 else {
+            body.properties = properties
+            // Texts that exceed the server's limit are left out (MQTT 5, 3.4.2-2, 3.4.2-3, 3.5.2-2, 3.5.2-3).
+            if (try? write(kind, body, to: &writer)) != nil { return }
+            return answer(kind, identifier, reasonCode, to: &writer)
+        }
         // At most five bytes: ``MQTTServerLimits/smallestPacketSize``.
+        try? write(kind, body, to: &writer)
+    }
+
+    private func write(
+        _ kind: Answer,
+        _ body: MQTTAcknowledgement,
+        to writer: inout MQTTPacketWriter
+    ) throws(MQTTSendError) {
         switch kind {
-        case .puback: try? writer.write(.puback(body))
-        case .pubrec: try? writer.write(.pubrec(body))
-        case .pubcomp: try? writer.write(.pubcomp(body))
+        case .puback: try writer.write(.puback(body))
+        case .pubrec: try writer.write(.pubrec(body))
+        case .pubcomp: try writer.write(.pubcomp(body))
         }
     }
 }

@@ -49,13 +49,18 @@ package struct MQTTSessionState: Sendable {
     // MARK: Callers
 
     /// A lower bound of the calls' time limits; nil if no call waits.
-    package var earliestDeadline: WireInstant? { publisher.earliestDeadline }
+    package var earliestDeadline: WireInstant? {
+        switch (publisher.earliestDeadline, receiver.completions.earliestDeadline) {
+        case (let one?, let other?): min(one, other)
+        case (let one, let other): one ?? other
+        }
+    }
 
     /// Takes the calls whose time limit has passed.
     ///
     /// A message that was sent continues without its call; a message that was never sent is withdrawn.
     package mutating func takeExpired(at now: WireInstant) -> [any MQTTCall] {
-        publisher.takeExpired(at: now)
+        publisher.takeExpired(at: now) + receiver.takeExpired(at: now)
     }
 
     /// Withdraws a call and its message, if that was never sent.
@@ -63,6 +68,7 @@ package struct MQTTSessionState: Sendable {
     /// A message that was sent completes its exchange, without a report of the outcome.
     package mutating func cancel(_ call: any MQTTCall) {
         publisher.cancel(call)
+        receiver.cancel(call)
     }
 
     /// Gives the exchange of a stored message another call, or withdraws the message if it was never sent.
@@ -72,8 +78,8 @@ package struct MQTTSessionState: Sendable {
         publisher.adopt(number, call)
     }
 
-    /// The waiting calls, in the order of sending.
-    package var calls: [any MQTTCall] { publisher.calls }
+    /// The waiting calls: those of sends in the order of sending, then those that wait for the end of an exchange.
+    package var calls: [any MQTTCall] { publisher.calls + receiver.completions.calls }
 
     // MARK: Taking messages
 
@@ -89,6 +95,45 @@ package struct MQTTSessionState: Sendable {
         _ reasonCode: MQTTReasonCode = .success
     ) -> Bool {
         receiver.settle(receipt, reasonCode)
+    }
+
+    /// Notes the answer to an inbound message while there is no connection.
+    ///
+    /// Its texts are not kept for the connection that follows.
+    ///
+    /// - Parameters:
+    ///   - receipt: The receipt that came with the message.
+    ///   - answer: The application's answer.
+    ///   - call: The call that waits for the end of the exchange; nil for none.
+    ///   - deadline: The time limit of the call.
+    /// - Returns: What becomes of the call.
+    package mutating func acknowledge(
+        _ receipt: MQTTDeliveryReceipt,
+        _ answer: MQTTReceiverAnswer,
+        awaitedBy call: (any MQTTCall)?,
+        deadline: WireInstant
+    ) -> MQTTCompletion {
+        acknowledge(receipt, awaitedBy: call, deadline: deadline) { receiver in
+            receiver.settle(receipt, answer.reasonCode)
+        }
+    }
+
+    /// Acknowledges by a closure, and lets a call wait for the end of the exchange.
+    mutating func acknowledge(
+        _ receipt: MQTTDeliveryReceipt,
+        awaitedBy call: (any MQTTCall)?,
+        deadline: WireInstant,
+        _ acknowledge: (inout MQTTReceiver) -> Void
+    ) -> MQTTCompletion {
+        guard let call, receipt.qos == .exactlyOnce else {
+            acknowledge(&receiver)
+            return .completed
+        }
+        // Read first, because the acknowledgement ends the receipt.
+        let identifier = receiver.packetIdentifier(of: receipt)
+        acknowledge(&receiver)
+        guard let identifier else { return .sessionLost }
+        return receiver.await(call, identifier, deadline: deadline) ? .waiting : .completed
     }
 
     /// Takes the identifiers of QoS 2 messages that were taken without a connection, to be stored.

@@ -100,6 +100,27 @@ package struct MQTTTopicFilter: Hashable, Sendable {
         filter.utf8.contains { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "+") }
     }
 
+    /// Whether a topic exists that both filters match.
+    ///
+    /// Filters that begin with `$` are compared with the others level by level, too, so that the answer may be yes where
+    /// 4.7.2-1 excludes a match.
+    package func overlaps(_ other: MQTTTopicFilter) -> Bool {
+        let separator = UInt8(ascii: "/")
+        let left = filter.utf8.split(separator: separator, omittingEmptySubsequences: false)
+        let right = other.filter.utf8.split(separator: separator, omittingEmptySubsequences: false)
+        func isWildcard(_ level: Substring.UTF8View, _ wildcard: Unicode.Scalar) -> Bool {
+            level.count == 1 && level.first == UInt8(ascii: wildcard)
+        }
+        for (one, another) in zip(left, right) {
+            if isWildcard(one, "#") || isWildcard(another, "#") { return true }
+            if isWildcard(one, "+") || isWildcard(another, "+") { continue }
+            guard one.elementsEqual(another) else { return false }
+        }
+        // `a/#` matches `a`, too (4.7.1.2).
+        let rest = left.count < right.count ? right[left.count...] : left[right.count...]
+        return rest.isEmpty || (rest.count == 1 && rest.allSatisfy { isWildcard($0, "#") })
+    }
+
     /// Whether the filter matches a topic.
     ///
     /// A filter that begins with a wildcard does not match topics that begin with `$` (4.7.2-1).

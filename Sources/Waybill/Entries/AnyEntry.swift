@@ -13,7 +13,7 @@ import WireCore
 public struct AnyEntry: EntryType {
     /// The MQTT topic name or filter, STOMP destination, or path of an event stream; nil for commands without a topic.
     public var topic: String?
-    /// The topics of a subscription; only ``topic`` unless others were given.
+    /// The topics to subscribe to or to unsubscribe from; only ``topic`` unless others were given.
     public var topics: [String]
     /// The command to carry out.
     public var command: EntryCommand
@@ -50,7 +50,7 @@ public struct AnyEntry: EntryType {
     }
 
     /// Sends a body to a topic; the options are those of
-    /// ``EntryCommand/send(qos:retain:isIdempotent:timeout:expiry:method:asksForReceipt:responseTopic:correlationData:)``.
+    /// ``EntryCommand/send(qos:retain:isIdempotent:timeout:expiry:method:asksForReceipt:responseTopic:correlationData:isText:)``.
     public static func send(
         topic: String,
         body: EntryBody = .none,
@@ -63,7 +63,8 @@ public struct AnyEntry: EntryType {
         method: String? = nil,
         asksForReceipt: Bool? = nil,
         responseTopic: String? = nil,
-        correlationData: [UInt8]? = nil
+        correlationData: [UInt8]? = nil,
+        isText: Bool? = nil
     ) -> AnyEntry {
         AnyEntry(
             topic: topic,
@@ -76,7 +77,8 @@ public struct AnyEntry: EntryType {
                 method: method,
                 asksForReceipt: asksForReceipt,
                 responseTopic: responseTopic,
-                correlationData: correlationData
+                correlationData: correlationData,
+                isText: isText
             ),
             body: body,
             headers: headers
@@ -117,6 +119,21 @@ public struct AnyEntry: EntryType {
     /// Ends every subscription to a topic.
     public static func unsubscribe(topic: String) -> AnyEntry {
         AnyEntry(topic: topic, command: .unsubscribe)
+    }
+
+    /// Ends every subscription to several topics at once; see ``EntryType/topics``.
+    ///
+    /// - Parameters:
+    ///   - topics: The topics or filters.
+    ///   - headers: The headers to send.
+    ///   - options: The options.
+    /// - Returns: The entry.
+    public static func unsubscribe(
+        topics: [String],
+        headers: Headers = [:],
+        options: UnsubscribeOptions = UnsubscribeOptions()
+    ) -> AnyEntry {
+        AnyEntry(topics: topics, command: .unsubscribe(options), headers: headers)
     }
 
     /// Opens the connection with the transport's own settings.

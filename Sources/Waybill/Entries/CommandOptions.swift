@@ -10,6 +10,11 @@ public struct ConnectOptions: Sendable {
     public var will: Will?
     /// Whether the server discards an earlier session.
     public var cleanStart: Bool?
+    /// The time that the server keeps the session after the connection (MQTT 5, 3.1.2.11.2), in whole seconds;
+    /// 4,294,967,295 and more mean forever.
+    ///
+    /// Zero ends the session with the connection. Nil leaves it to the configuration.
+    public var sessionExpiry: Duration?
     /// The longest silence on the connection, in whole seconds up to 65,535; zero turns keep alive off.
     public var keepAlive: Duration?
     /// The time limit for connecting; it counts for each host where there are several.
@@ -27,6 +32,7 @@ public struct ConnectOptions: Sendable {
         password: String? = nil,
         will: Will? = nil,
         cleanStart: Bool? = nil,
+        sessionExpiry: Duration? = nil,
         keepAlive: Duration? = nil,
         timeout: Duration? = nil,
         upgradeHeaders: Headers = [:]
@@ -36,38 +42,10 @@ public struct ConnectOptions: Sendable {
         self.password = password
         self.will = will
         self.cleanStart = cleanStart
+        self.sessionExpiry = sessionExpiry
         self.keepAlive = keepAlive
         self.timeout = timeout
         self.upgradeHeaders = upgradeHeaders
-    }
-}
-
-/// The message that the server publishes for the client when the connection is lost.
-public struct Will: Sendable {
-    /// The topic of the message.
-    public var topic: String
-    /// The body of the message.
-    public var body: Payload
-    /// The quality of service of the message.
-    public var qos: QoS
-    /// Whether the server keeps the message for later subscribers.
-    public var retain: Bool
-    /// The time that the server waits for the client to come back before it publishes (MQTT 5).
-    public var delay: Duration?
-
-    /// Makes a will; each parameter has the meaning of the property of the same name.
-    public init(
-        topic: String,
-        body: Payload,
-        qos: QoS = .atMostOnce,
-        retain: Bool = false,
-        delay: Duration? = nil
-    ) {
-        self.topic = topic
-        self.body = body
-        self.qos = qos
-        self.retain = retain
-        self.delay = delay
     }
 }
 
@@ -91,6 +69,7 @@ public struct SendOptions: Sendable {
         var method: String?
         var responseTopic: String?
         var correlationData: [UInt8]?
+        var isText: Bool?
     }
 
     private final class RareBox: Sendable {
@@ -117,14 +96,15 @@ public struct SendOptions: Sendable {
         method: String? = nil,
         asksForReceipt: Bool? = nil,
         responseTopic: String? = nil,
-        correlationData: [UInt8]? = nil
+        correlationData: [UInt8]? = nil,
+        isText: Bool? = nil
     ) {
         self.qos = qos
         self.retain = retain
         self.isIdempotent = isIdempotent
         let isPlain =
             timeout == nil && expiry == nil && method == nil && asksForReceipt == nil
-            && responseTopic == nil && correlationData == nil
+            && responseTopic == nil && correlationData == nil && isText == nil
         guard !isPlain else { return }
         box = RareBox(
             Rare(
@@ -133,10 +113,14 @@ public struct SendOptions: Sendable {
                 asksForReceipt: asksForReceipt,
                 method: method,
                 responseTopic: responseTopic,
-                correlationData: correlationData
+                correlationData: correlationData,
+                isText: isText
             )
         )
     }
+
+    /// Whether all options are nil that are stored out of line; checked for each message before the options are.
+    package var isPlain: Bool { box == nil }
 
     /// The time limit for the peer's acknowledgement, or for its reply where one is requested; nil for the transport's
     /// own limit.
@@ -178,88 +162,16 @@ public struct SendOptions: Sendable {
         get { box?.values.correlationData }
         set { rare.correlationData = newValue }
     }
-}
 
-/// Options for subscribing.
-public struct SubscribeOptions: Sendable {
-    /// When the server sends retained messages (MQTT 5, 3.8.3.1).
-    public enum RetainHandling: Sendable {
-        /// At each subscription.
-        case send
-        /// At a subscription that is new to the server.
-        case sendIfNew
-        /// Never.
-        case doNotSend
-    }
-
-    /// The highest quality of service wanted; the server may grant less.
-    public var qos: QoS
-    /// Whether the server leaves out the client's own messages (MQTT 5).
-    public var noLocal: Bool
-    /// Whether messages keep the retain flag that they were sent with (MQTT 5).
-    public var retainAsPublished: Bool
-    /// When the server sends retained messages (MQTT 5).
-    public var retainHandling: RetainHandling
-    /// What happens when messages arrive faster than the consumer takes them; nil for the transport's default.
-    public var buffering: BufferPolicy?
-    /// When messages are acknowledged.
-    public var acknowledgement: AcknowledgementMode
-    /// STOMP's ack mode; nil derives it from the quality of service.
-    public var ackMode: AckMode?
-    /// Whether the subscription asks for a receipt and waits for it (STOMP); nil for the transport's default.
-    public var asksForReceipt: Bool?
-    /// The HTTP method of the request for an event stream; nil for `GET`, or for `POST` where the entry has a body.
-    public var method: String?
-    /// The event types wanted; nil for all.
+    /// Whether the body is declared as text (MQTT 5, 3.3.2.3.2: the payload format indicator); nil, the default,
+    /// declares nothing.
     ///
-    /// Server-sent events only.
-    public var eventTypes: Set<String>?
-    /// The id of the last event of an earlier stream, from which the server continues.
-    ///
-    /// Server-sent events only.
-    public var lastEventID: String?
-    /// The time limit for the peer's acknowledgement; nil for the transport's own limit.
-    public var timeout: Duration?
-    /// Whether the stream begins at once without a connection; false by default.
-    ///
-    /// The transport then connects as after a lost connection, attempt after attempt, as its policy says. The failed
-    /// first attempt of another call does not end the stream. The SUBSCRIBE follows once there is a connection.
-    ///
-    /// Where connections are opened by hand only, the stream waits for the next attempt, and ends if that attempt
-    /// fails. A refusal by the server ends the stream, and so does anything that ends the streams of a connection.
-    /// ``timeout`` counts only while there is a connection. With a connection at the start, this option makes no
-    /// difference.
-    public var startsOffline: Bool
-
-    /// Makes a set of options; each parameter has the meaning of the property of the same name.
-    public init(
-        qos: QoS = .atMostOnce,
-        noLocal: Bool = false,
-        retainAsPublished: Bool = false,
-        retainHandling: RetainHandling = .send,
-        ackMode: AckMode? = nil,
-        buffering: BufferPolicy? = nil,
-        acknowledgement: AcknowledgementMode = .whenTaken,
-        asksForReceipt: Bool? = nil,
-        method: String? = nil,
-        eventTypes: Set<String>? = nil,
-        lastEventID: String? = nil,
-        timeout: Duration? = nil,
-        startsOffline: Bool = false
-    ) {
-        self.qos = qos
-        self.noLocal = noLocal
-        self.retainAsPublished = retainAsPublished
-        self.retainHandling = retainHandling
-        self.buffering = buffering
-        self.acknowledgement = acknowledgement
-        self.ackMode = ackMode
-        self.asksForReceipt = asksForReceipt
-        self.method = method
-        self.eventTypes = eventTypes
-        self.lastEventID = lastEventID
-        self.timeout = timeout
-        self.startsOffline = startsOffline
+    /// True sends 1. The body must then be UTF-8, else the send fails with `invalidEntry`. False sends 0, which means
+    /// bytes without a format. The kind of the body decides nothing by itself, because a declared send takes two bytes
+    /// more, and a server may check it.
+    public var isText: Bool? {
+        get { box?.values.isText }
+        set { rare.isText = newValue }
     }
 }
 

@@ -4,7 +4,8 @@ extension ConnectOptions: CustomStringConvertible {
         let set: [(String, Bool)] = [
             ("clientIdentifier", clientIdentifier != nil), ("userName", userName != nil),
             ("password", password != nil), ("will", will != nil),
-            ("cleanStart", cleanStart != nil), ("keepAlive", keepAlive != nil),
+            ("cleanStart", cleanStart != nil), ("sessionExpiry", sessionExpiry != nil),
+            ("keepAlive", keepAlive != nil),
             ("timeout", timeout != nil),
             ("upgradeHeaders", !upgradeHeaders.isEmpty),
         ]

@@ -6,12 +6,12 @@ public enum EntryCommand: Sendable {
     case send(SendOptions)
     /// Receives messages of the topic, or of every topic that a filter matches.
     indirect case subscribe(SubscribeOptions)
-    /// Ends every subscription to the topic; succeeds also where there is none.
-    case unsubscribe
+    /// Ends every subscription to the topic, or to each of several topics; succeeds also where there is none.
+    indirect case unsubscribe(UnsubscribeOptions)
     /// Acknowledges a message of a subscription with manual acknowledgement.
-    indirect case ack(Message.ID, transaction: String? = nil)
+    indirect case ack(Message.ID, AcknowledgementOptions)
     /// Refuses a message of a subscription with manual acknowledgement.
-    indirect case nack(Message.ID, transaction: String? = nil)
+    indirect case nack(Message.ID, AcknowledgementOptions)
     /// Begins a transaction.
     indirect case begin(transaction: String)
     /// Commits a transaction.
@@ -37,6 +37,7 @@ extension EntryCommand {
     ///   - password: The password.
     ///   - will: The message that the server publishes if the connection is lost (MQTT).
     ///   - cleanStart: Whether the server discards an earlier session (MQTT).
+    ///   - sessionExpiry: The time that the server keeps the session (MQTT 5), in whole seconds.
     ///   - keepAlive: The longest silence on the connection, in whole seconds up to 65,535; zero turns keep alive off.
     ///   - timeout: The time limit for connecting, for each host.
     ///   - upgradeHeaders: Fields of the HTTP request that opens a WebSocket.
@@ -47,6 +48,7 @@ extension EntryCommand {
         password: String? = nil,
         will: Will? = nil,
         cleanStart: Bool? = nil,
+        sessionExpiry: Duration? = nil,
         keepAlive: Duration? = nil,
         timeout: Duration? = nil,
         upgradeHeaders: Headers = [:]
@@ -58,6 +60,7 @@ extension EntryCommand {
                 password: password,
                 will: will,
                 cleanStart: cleanStart,
+                sessionExpiry: sessionExpiry,
                 keepAlive: keepAlive,
                 timeout: timeout,
                 upgradeHeaders: upgradeHeaders
@@ -80,6 +83,7 @@ extension EntryCommand {
     ///   - asksForReceipt: Whether the send waits for a receipt (STOMP); nil for the transport's default.
     ///   - responseTopic: The topic for a reply (MQTT 5, STOMP).
     ///   - correlationData: Data that a reply must carry back (MQTT 5, STOMP).
+    ///   - isText: Whether the body is declared as text (MQTT 5); nil declares nothing.
     /// - Returns: The command.
     public static func send(
         qos: QoS = .atMostOnce,
@@ -90,7 +94,8 @@ extension EntryCommand {
         method: String? = nil,
         asksForReceipt: Bool? = nil,
         responseTopic: String? = nil,
-        correlationData: [UInt8]? = nil
+        correlationData: [UInt8]? = nil,
+        isText: Bool? = nil
     ) -> EntryCommand {
         .send(
             SendOptions(
@@ -102,7 +107,8 @@ extension EntryCommand {
                 method: method,
                 asksForReceipt: asksForReceipt,
                 responseTopic: responseTopic,
-                correlationData: correlationData
+                correlationData: correlationData,
+                isText: isText
             )
         )
     }
@@ -130,6 +136,8 @@ extension EntryCommand {
     ///   - noLocal: Whether the server leaves out the client's own messages (MQTT 5).
     ///   - retainAsPublished: Whether messages keep the retain flag that they were sent with (MQTT 5).
     ///   - retainHandling: When the server sends retained messages (MQTT 5).
+    ///   - shareName: The name of the group of clients that share the subscription (MQTT 5).
+    ///   - subscriptionIdentifier: The identifier of the subscription (MQTT 5).
     ///   - ackMode: STOMP's ack mode; nil derives it from the quality of service.
     ///   - buffering: What happens when messages arrive faster than the consumer takes them; nil for the transport's
     ///     default.
@@ -146,6 +154,8 @@ extension EntryCommand {
         noLocal: Bool = false,
         retainAsPublished: Bool = false,
         retainHandling: SubscribeOptions.RetainHandling = .send,
+        shareName: String? = nil,
+        subscriptionIdentifier: SubscriptionIdentifier = .automatic,
         ackMode: AckMode? = nil,
         buffering: BufferPolicy? = nil,
         acknowledgement: AcknowledgementMode = .whenTaken,
@@ -162,6 +172,8 @@ extension EntryCommand {
                 noLocal: noLocal,
                 retainAsPublished: retainAsPublished,
                 retainHandling: retainHandling,
+                shareName: shareName,
+                subscriptionIdentifier: subscriptionIdentifier,
                 ackMode: ackMode,
                 buffering: buffering,
                 acknowledgement: acknowledgement,
@@ -171,6 +183,71 @@ extension EntryCommand {
                 lastEventID: lastEventID,
                 timeout: timeout,
                 startsOffline: startsOffline
+            )
+        )
+    }
+
+    /// Ends every subscription to the topic.
+    public static var unsubscribe: EntryCommand { .unsubscribe(UnsubscribeOptions()) }
+
+    /// Ends every subscription to the topic, with options; see ``UnsubscribeOptions``.
+    ///
+    /// - Parameter shareName: The name of the group that the subscription is shared with (MQTT 5).
+    /// - Returns: The command.
+    public static func unsubscribe(
+        shareName: String?
+    ) -> EntryCommand {
+        .unsubscribe(UnsubscribeOptions(shareName: shareName))
+    }
+
+    /// Acknowledges a message of a subscription with manual acknowledgement.
+    ///
+    /// - Parameters:
+    ///   - id: The identifier of the message.
+    ///   - transaction: The transaction to which the acknowledgement belongs (STOMP).
+    ///   - reason: A reason string (MQTT 5).
+    ///   - awaitsCompletion: Whether the request completes only when the exchange of a QoS 2 message is over (MQTT).
+    /// - Returns: The command.
+    public static func ack(
+        _ id: Message.ID,
+        transaction: String? = nil,
+        reason: String? = nil,
+        awaitsCompletion: Bool = false
+    ) -> EntryCommand {
+        .ack(
+            id,
+            AcknowledgementOptions(
+                transaction: transaction,
+                reason: reason,
+                awaitsCompletion: awaitsCompletion
+            )
+        )
+    }
+
+    /// Refuses a message of a subscription with manual acknowledgement.
+    ///
+    /// - Parameters:
+    ///   - id: The identifier of the message.
+    ///   - transaction: The transaction to which the refusal belongs (STOMP).
+    ///   - reasonCode: The reason code (MQTT 5); nil for `.unspecifiedError`.
+    ///   - reason: A reason string (MQTT 5).
+    ///   - awaitsCompletion: Whether the request completes only when the exchange of a QoS 2 message is over (MQTT); a
+    ///     refusal ends it.
+    /// - Returns: The command.
+    public static func nack(
+        _ id: Message.ID,
+        transaction: String? = nil,
+        reasonCode: MQTTReason.Code? = nil,
+        reason: String? = nil,
+        awaitsCompletion: Bool = false
+    ) -> EntryCommand {
+        .nack(
+            id,
+            AcknowledgementOptions(
+                transaction: transaction,
+                reasonCode: reasonCode,
+                reason: reason,
+                awaitsCompletion: awaitsCompletion
             )
         )
     }

@@ -36,11 +36,12 @@ public protocol EntryType: Sendable {
     /// The MQTT topic name or filter, STOMP destination, or path of an event stream; nil for commands without a topic.
     var topic: String? { get }
 
-    /// The topics of a subscription to several topics; only ``topic`` by default.
+    /// The topics of a subscription to several topics, or of the end of several; only ``topic`` by default.
     ///
     /// One call subscribes to all of them, and one sequence delivers their messages. MQTT sends one SUBSCRIBE, STOMP
     /// one frame for each destination. When the server refuses one topic, the call fails with that topic and the others
-    /// are unsubscribed. An event stream has one topic: several are `unsupported`.
+    /// are unsubscribed. An `unsubscribe` ends the subscriptions to all of them. An event stream has one topic: several
+    /// are `unsupported`.
     var topics: [String] { get }
 
     /// The command to carry out.

@@ -29,12 +29,20 @@ public struct UnsupportedOption: Hashable, Sendable, CustomStringConvertible {
     public static let responseTopic = UnsupportedOption(name: "responseTopic")
     /// The correlation data of a reply.
     public static let correlationData = UnsupportedOption(name: "correlationData")
+    /// The declaration of the body as text.
+    public static let isText = UnsupportedOption(name: "isText")
     /// The exclusion of the client's own messages.
     public static let noLocal = UnsupportedOption(name: "noLocal")
     /// The unchanged retain flag of received messages.
     public static let retainAsPublished = UnsupportedOption(name: "retainAsPublished")
     /// The choice of when retained messages are sent.
     public static let retainHandling = UnsupportedOption(name: "retainHandling")
+    /// The group of clients that share a subscription.
+    ///
+    /// Without this option, each client of the group gets every message.
+    public static let shareName = UnsupportedOption(name: "shareName")
+    /// The identifier of a subscription.
+    public static let subscriptionIdentifier = UnsupportedOption(name: "subscriptionIdentifier")
     /// STOMP's ack mode.
     public static let ackMode = UnsupportedOption(name: "ackMode")
     /// Manual acknowledgement.
@@ -63,6 +71,9 @@ public struct UnsupportedOption: Hashable, Sendable, CustomStringConvertible {
     public static let will = UnsupportedOption(name: "will")
     /// The delay of the will.
     public static let willDelay = UnsupportedOption(name: "willDelay")
+    /// The properties of the will's message: the declaration as text, expiry, content type, topic and data for a reply, and
+    /// headers.
+    public static let willProperties = UnsupportedOption(name: "willProperties")
     /// The request to discard an earlier session.
     public static let cleanStart = UnsupportedOption(name: "cleanStart")
     /// The keep alive.
@@ -77,6 +88,11 @@ public struct UnsupportedOption: Hashable, Sendable, CustomStringConvertible {
     public static let disconnectReason = UnsupportedOption(name: "disconnectReason")
     /// The time that the server keeps the session.
     public static let sessionExpiry = UnsupportedOption(name: "sessionExpiry")
+
+    /// The reason code and the reason string of an `ack` or a `nack`.
+    public static let acknowledgementReason = UnsupportedOption(name: "acknowledgementReason")
+    /// The wait for the end of the exchange of an acknowledged message.
+    public static let awaitsCompletion = UnsupportedOption(name: "awaitsCompletion")
 
     /// The name.
     public var description: String { name }

@@ -52,6 +52,11 @@ public struct Message: Sendable {
         public var eventType: String?
         /// Whether the sender declares the body as text (MQTT 5, 3.3.2.3.2).
         public var isText: Bool?
+        /// The numbers of the app's choice of the subscriptions that the message matched (MQTT 5, 3.3.2.3.8).
+        ///
+        /// Only those that a subscription of this transport has as its ``SubscriptionIdentifier/number(_:)``, and only
+        /// where the server sent them.
+        public var subscriptionIdentifiers: [UInt32] = []
 
         /// Makes details without any value.
         public init() {}

@@ -13,11 +13,19 @@ public struct Receipt: Sendable {
         var clientIdentifier: String?
         var tls: NegotiatedTLS?
         var reply: Message?
+        var connack: ConnackBox?
 
         var isEmpty: Bool {
             reason == nil && headers.isEmpty && grantedQoS == nil && !isSessionPresent
-                && tls == nil && reply == nil && clientIdentifier == nil
+                && tls == nil && reply == nil && clientIdentifier == nil && connack == nil
         }
+    }
+
+    // Out of line once more: only receipts of MQTT's connect have them.
+    private final class ConnackBox: Sendable {
+        let properties: MQTTConnackProperties
+
+        init(_ properties: MQTTConnackProperties) { self.properties = properties }
     }
 
     private final class RareBox: Sendable {
@@ -66,6 +74,12 @@ public struct Receipt: Sendable {
     public var clientIdentifier: String? {
         get { box?.values.clientIdentifier }
         set { rare.clientIdentifier = newValue }
+    }
+
+    /// What an MQTT 5 server states of the connection and of its limits, after `connect`; nil for other protocols.
+    public var connackProperties: MQTTConnackProperties? {
+        get { box?.values.connack?.properties }
+        set { rare.connack = newValue.map(ConnackBox.init) }
     }
 
     /// The properties of the TLS connection, after `connect` and with the response to an HTTP request; nil without TLS.

@@ -74,9 +74,28 @@ extension EntryCommand {
         case .subscribe(var options):
             options.omit(omission)
             self = .subscribe(options)
+        case .unsubscribe(var options):
+            if omission.option == .shareName { options.shareName = nil }
+            self = .unsubscribe(options)
+        case .ack(let id, var options):
+            options.omit(omission.option)
+            self = .ack(id, options)
+        case .nack(let id, var options):
+            options.omit(omission.option)
+            self = .nack(id, options)
         case .disconnect(var options):
             options.omit(omission.option)
             self = .disconnect(options)
+        default: break
+        }
+    }
+}
+
+extension AcknowledgementOptions {
+    fileprivate mutating func omit(_ option: UnsupportedOption) {
+        switch option {
+        case .acknowledgementReason: (reasonCode, reason) = (nil, nil)
+        case .awaitsCompletion: awaitsCompletion = false
         default: break
         }
     }
@@ -89,7 +108,9 @@ extension ConnectOptions {
         case .credentials: (userName, password) = (nil, nil)
         case .will: will = nil
         case .willDelay: will?.delay = nil
+        case .willProperties: will?.removeProperties()
         case .cleanStart: cleanStart = nil
+        case .sessionExpiry: sessionExpiry = nil
         case .keepAlive: keepAlive = nil
         case .upgradeHeaders: upgradeHeaders = [:]
         default: break
@@ -107,6 +128,7 @@ extension SendOptions {
         case .method: method = nil
         case .responseTopic: responseTopic = nil
         case .correlationData: correlationData = nil
+        case .isText: isText = nil
         default: break
         }
     }
@@ -119,6 +141,8 @@ extension SubscribeOptions {
         case .noLocal: noLocal = false
         case .retainAsPublished: retainAsPublished = false
         case .retainHandling: retainHandling = .send
+        case .shareName: shareName = nil
+        case .subscriptionIdentifier: subscriptionIdentifier = .automatic
         case .ackMode: ackMode = nil
         case .receipt: asksForReceipt = nil
         case .method: method = nil

@@ -36,7 +36,7 @@ public struct Request: Sendable {
         }
     }
 
-    /// The topics of a subscription: ``topic``, and then the others of a subscription to several topics.
+    /// The topics of a `subscribe` or an `unsubscribe`: ``topic``, and then the others where there are several.
     ///
     /// Setting them sets ``topic``, too. A transport without subscriptions to several topics refuses them with
     /// `unsupported`.
@@ -48,7 +48,7 @@ public struct Request: Sendable {
         }
     }
 
-    /// Whether the request subscribes to more than one topic.
+    /// Whether the request has more than one topic.
     package var hasSeveralTopics: Bool { !(box?.furtherTopics.isEmpty ?? true) }
 
     /// Returns one request for each distinct topic.
@@ -128,7 +128,12 @@ extension Request {
         if let timeout = entry.timeout { command.fillTimeout(timeout) }
         var topic = entry.topic
         var further: [String] = []
-        if case .subscribe = command {
+        let mayHaveSeveralTopics =
+            switch command {
+            case .subscribe, .unsubscribe: true
+            default: false
+            }
+        if mayHaveSeveralTopics {
             let topics = entry.topics
             topic = topics.first
             if topics.count > 1 { further = Array(topics.dropFirst()) }
