@@ -36,7 +36,9 @@ package struct MQTTRequestCheck: Sendable {
         switch request.command {
         case .connect(let options):
             try greeter.check(request)
-            if let expiry = options.sessionExpiry { connects.sessionExpiry.withLock { $0 = expiry } }
+            if let expiry = options.sessionExpiry {
+                connects.sessionExpiry.withLock { $0 = expiry }
+            }
         case .send(let options):
             let publish = try MQTTPublishMapping.packet(request, options, version: version)
             try MQTTPublishMapping.check(publish, request, version: version)

@@ -211,7 +211,9 @@ struct MQTTRouter: Sendable {
         guard !chosen.isEmpty else { return [] }
         return run.subscriptionIdentifiers.filter { identifier in
             chosen.contains(identifier)
-                && entries(of: identifier, matching: run.topic).contains(where: \.isIdentifierChosen)
+                && entries(of: identifier, matching: run.topic).contains(
+                    where: \.isIdentifierChosen
+                )
         }
     }
 

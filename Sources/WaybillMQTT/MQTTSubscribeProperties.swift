@@ -56,6 +56,7 @@ extension Array<MQTTFilterRequest> {
     /// Identifier and user properties belong to a whole packet.
     ///
     /// - Parameter hasIdentifiers: Whether the server supports subscription identifiers.
+    /// - Returns: The requests of each packet.
     func packets(hasIdentifiers: Bool) -> [[MQTTFilterRequest]] {
         var order: [MQTTPacketProperties] = []
         var groups: [MQTTPacketProperties: [MQTTFilterRequest]] = [:]

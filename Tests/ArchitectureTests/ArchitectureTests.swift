@@ -180,7 +180,7 @@ import Testing
         ("SimulatedWorld.swift", "sizes: [String: Int]"),
         ("SimulationReduction.swift", "sizes: [String: Int]"),
         ("SimulationRun.swift", "sizes: [String: Int]"),
-        ("CommandOptions.swift", "eventTypes: Set<String>?"),
+        ("SubscribeOptions.swift", "eventTypes: Set<String>?"),
         ("EntryCommand.swift", "eventTypes: Set<String>?"),
         // Words in the error texts of a server.
         ("STOMPMapping.swift", ".lowercased()"),

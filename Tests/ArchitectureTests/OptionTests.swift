@@ -27,6 +27,7 @@ import Testing
 
     private static func parameters(_ start: String, _ lines: [String]) throws -> [String] {
         let first = try #require(lines.firstIndex { $0.hasPrefix(start) }, "\(start)")
+        if let only = lines[first].firstMatch(of: #/\((\w+): .*\)/#) { return [String(only.1)] }
         let last = try #require(lines[first...].firstIndex { $0.hasPrefix("    )") })
         return lines[first...last].compactMap { line in
             line.firstMatch(of: #/^        (?:_ )?(\w+): /#).map { String($0.1) }

@@ -9,14 +9,6 @@ import WireTestSupport
 /// Every field and property of CONNECT, set and left out, byte by byte (3.1.1, 3.1; MQTT 5, 3.1).
 @Suite("MQTT transport: every property of CONNECT", .timeLimit(.minutes(5)))
 struct ConnectPropertyTests {
-    /// Leaves out every property that a configuration can leave out.
-    private static func bare(_ configuration: inout MQTTConfiguration) {
-        configuration.receiveMaximum = nil
-        configuration.announcesMaximumPacketSize = false
-        configuration.topicAliasMaximum = 0
-        configuration.reconnection = .never
-    }
-
     private func expect(
         _ packet: Hex,
         _ version: MQTTConfiguration.Version,
@@ -27,7 +19,8 @@ struct ConnectPropertyTests {
         let connack = version == .v5 ? "20 03 00 00 00" as Hex : "20 02 00 00"
         let script = ScriptedByteStream(.expect(packet.bytes), .reply(connack.bytes))
         let (transport, provider) = try scripted([script], version: version) {
-            Self.bare(&$0)
+            bare(&$0)
+            $0.reconnection = .never
             change(&$0)
         }
         _ = try? await provider.request(.command(.connect(options), headers: headers))
@@ -290,7 +283,7 @@ struct ConnectPropertyTests {
             .expect(("E0 00" as Hex).bytes)
         )
         let (transport, provider) = try scripted([script], version: .v5) {
-            Self.bare(&$0)
+            bare(&$0)
             $0.clientIdentifier = ""
             $0.asksForResponseInformation = true
         }
@@ -327,7 +320,7 @@ struct ConnectPropertyTests {
             .skip(16),
             .reply(("20 03 00 00 00" as Hex).bytes)
         )
-        let (transport, provider) = try scripted([script], version: .v5, Self.bare)
+        let (transport, provider) = try scripted([script], version: .v5, bare)
         let receipt = try await provider.request(.connect)
         #expect(receipt.connackProperties == MQTTConnackProperties())
         await transport.shutdown()
@@ -337,7 +330,9 @@ struct ConnectPropertyTests {
         await old.shutdown()
     }
 
-    @Test("A session that only the entry has asked for is continued, and its end may have an expiry")
+    @Test(
+        "A session that only the entry has asked for is continued, and its end may have an expiry"
+    )
     func perConnect() async throws {
         let first = ScriptedByteStream(
             .expect(("10 13 0004 4D515454 05 02 003C 05 11 00000014 0001 63" as Hex).bytes),
@@ -352,7 +347,7 @@ struct ConnectPropertyTests {
             .expect(("E0 07 00 05 11 00000001" as Hex).bytes)
         )
         let (transport, provider) = try scripted([first, second], version: .v5) {
-            Self.bare(&$0)
+            bare(&$0)
             $0.reconnection = ReconnectionPolicy()
         }
         try await provider.request(.command(.connect(sessionExpiry: .seconds(20))))
@@ -407,7 +402,7 @@ struct ConnectPropertyTests {
             .reply(("20 03 00 00 00" as Hex).bytes),
             .expect(packet.bytes)
         )
-        let (transport, provider) = try scripted([script], version: .v5, Self.bare)
+        let (transport, provider) = try scripted([script], version: .v5, bare)
         try await provider.request(.connect)
         let body = EntryBody.bytes([0x78])
         try await provider.request(

@@ -22,6 +22,13 @@ func scripted(
     return (transport, Provider(transport: transport))
 }
 
+/// Leaves every property of CONNECT out that a configuration can leave out.
+func bare(_ configuration: inout MQTTConfiguration) {
+    configuration.receiveMaximum = nil
+    configuration.announcesMaximumPacketSize = false
+    configuration.topicAliasMaximum = 0
+}
+
 /// The packets of MQTT 3.1.1 that most scripts begin with.
 enum Packet {
     /// CONNECT with client identifier `c` and keep alive 60: with a clean session, and with a lasting one.

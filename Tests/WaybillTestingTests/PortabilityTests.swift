@@ -19,7 +19,6 @@ struct PortabilityTests {
         (.method, .subscribe(method: "GET")), (.eventTypes, .subscribe(eventTypes: ["a"])),
         (.lastEventID, .subscribe(lastEventID: "1")), (.shareName, .subscribe(shareName: "g")),
         (.subscriptionIdentifier, .subscribe(subscriptionIdentifier: 7)),
-        (.shareName, .unsubscribe(shareName: "g")),
         (.clientIdentifier, .connect(clientIdentifier: "ada")),
         (.will, .connect(will: Will(topic: "gone", body: "will"))),
         (.willDelay, .connect(will: Will(topic: "gone", body: "will", delay: .seconds(1)))),
@@ -74,7 +73,7 @@ struct PortabilityTests {
         _ command: EntryCommand,
         _ provider: Provider<AnyEntry>
     ) async throws {
-        let needsTopic = [.send, .subscribe, .unsubscribe].contains(command.kind)
+        let needsTopic = [.send, .subscribe].contains(command.kind)
         let entry = AnyEntry(topic: needsTopic ? "t" : nil, command: command)
         if case .subscribe = command {
             _ = try await provider.messages(entry)
@@ -98,7 +97,9 @@ struct PortabilityTests {
             } catch let error as WaybillError {
                 #expect(error.code == .unsupported, "\(service) \(option): \(error)")
                 // A will with a delay is already refused as a will.
-                let isWill = [.willDelay, .willProperties].contains(option) && error.unsupportedOption == .will
+                let isWill =
+                    [.willDelay, .willProperties].contains(option)
+                    && error.unsupportedOption == .will
                 #expect(error.unsupportedOption == option || isWill, "\(service): \(error)")
                 #expect(refused.contains(option), "\(service) refuses \(option)")
                 #expect(error.message.contains("\(option)") || option == .qos || isWill)

@@ -51,7 +51,9 @@ package struct MQTTAcknowledgementQueue: Sendable {
     }
 
     private func index(of serial: UInt64) -> Int? {
-        guard serial >= firstSerial, serial - firstSerial < UInt64(entries.count) else { return nil }
+        guard serial >= firstSerial, serial - firstSerial < UInt64(entries.count) else {
+            return nil
+        }
         let index = Int(serial - firstSerial)
         return index >= head ? index : nil
     }

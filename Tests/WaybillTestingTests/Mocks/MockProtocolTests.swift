@@ -55,13 +55,7 @@ import WireTestSupport
                 BadRequest(version, "method", send { $0.method = "PUT" }, topic: "a"),
                 BadRequest(version, "empty filter", .subscribe, topic: ""),
                 BadRequest(version, "filter with # inside", .subscribe, topic: "a/#/b"),
-                BadRequest(
-                    version,
-                    "headers of a subscription",
-                    .subscribe,
-                    topic: "a",
-                    headers: ["k": "v"]
-                ),
+                BadRequest(version, "body of a subscription", .subscribe, topic: "a", body: "x"),
                 BadRequest(version, "ack mode", .subscribe(ackMode: .client), topic: "a"),
                 BadRequest(version, "event types", subscribe { $0.eventTypes = ["a"] }, topic: "a"),
                 BadRequest(version, "empty filter to leave", .unsubscribe, topic: ""),
@@ -78,6 +72,13 @@ import WireTestSupport
             BadRequest(.mqtt3_1_1, "expiry", send { $0.expiry = .seconds(1) }, topic: "a"),
             BadRequest(.mqtt3_1_1, "response topic", send { $0.responseTopic = "r" }, topic: "a"),
             BadRequest(.mqtt3_1_1, "no local", subscribe { $0.noLocal = true }, topic: "a"),
+            BadRequest(
+                .mqtt3_1_1,
+                "headers of a subscription",
+                .subscribe,
+                topic: "a",
+                headers: ["k": "v"]
+            ),
             BadRequest(.mqtt3_1_1, "text", send { $0.isText = true }, topic: "a"),
             BadRequest(.mqtt3_1_1, "share name", subscribe { $0.shareName = "g" }, topic: "a"),
             BadRequest(.mqtt3_1_1, "number", .subscribe(subscriptionIdentifier: 1), topic: "a"),

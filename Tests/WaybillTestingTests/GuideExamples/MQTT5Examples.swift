@@ -1,0 +1,50 @@
+// The examples of the guide's page about MQTT 5 (`MQTT5.md`), compiled.
+import Waybill
+import WaybillMQTT
+
+/// A service with jobs that several workers share.
+enum JobEntry: EntryType {
+    case jobs, leave
+    case refuse(Message.ID)
+    case finish(Message.ID)
+
+    var topic: String? {
+        switch self {
+        case .jobs, .leave: "jobs/+"
+        case .refuse, .finish: nil
+        }
+    }
+
+    var command: EntryCommand {
+        switch self {
+        case .jobs: .subscribe(qos: .atLeastOnce, shareName: "workers")
+        case .leave: .unsubscribe(shareName: "workers")
+        case .refuse(let id): .nack(id, reasonCode: .quotaExceeded, reason: "try later")
+        case .finish(let id): .ack(id, awaitsCompletion: true)
+        }
+    }
+}
+
+func statingProperties(_ configuration: inout MQTTConfiguration) {
+    configuration.receiveMaximum = nil
+    configuration.topicAliasMaximum = 0
+    configuration.announcesMaximumPacketSize = false
+    configuration.will = Will(
+        topic: "lamps/hall",
+        body: "gone",
+        qos: .atLeastOnce,
+        delay: .seconds(30),
+        isText: true,
+        expiry: .seconds(600),
+        contentType: "text/plain",
+        headers: ["reason": "lost"]
+    )
+}
+
+func readingLimits(_ transport: MQTTTransport) async throws -> Bool {
+    let provider = Provider<AnyEntry>(transport: transport)
+    let receipt = try await provider.request(.connect)
+    if let limits = receipt.connackProperties, !limits.sharedSubscriptionAvailable { return false }
+    let present = transport.connackProperties
+    return present?.retainAvailable == true
+}
