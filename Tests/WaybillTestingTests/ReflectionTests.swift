@@ -132,6 +132,10 @@ struct ReflectionTests {
         event.topic = path
         event.error = error
         let transport = try MQTTTransport(url: "mqtt://\(url)", configuration: mqtt)
+        var connack = MQTTConnackProperties()
+        connack.userProperties = headers("connack")
+        connack.reasonString = "\(secret)-reason"
+        connack.responseInformation = "\(secret)-information"
         var record = WireRecord(kind: .frame, direction: .inbound, text: "PUBLISH t")
         record.body = body
         let provider = Provider<Entry>(transport: transport)
@@ -157,6 +161,7 @@ struct ReflectionTests {
             ("FailoverFailure", FailoverFailure(attempts: [.init(host: "h", error: error)])),
             ("Attempt", FailoverFailure.Attempt(host: "h", error: error)),
             ("MQTTReason", MQTTReason(.banned, userProperties: headers("reason"))),
+            ("MQTTConnackProperties", connack),
             ("WireRecord", record), ("SkippingFailures", messages.skippingFailures),
             ("STOMPServerError", stomp), ("TransportEvent", event), ("Credentials", credentials),
             ("ConnectionState", ConnectionState.disconnected(cause: error)),
@@ -209,6 +214,9 @@ struct ReflectionTests {
 
     /// The public types that contain no data of an app or a peer, or whose content has a test of its own.
     private static let harmless: Set<String> = [
+        // Which subscription, and where referrals lead.
+        "SubscriptionIdentifier", "MQTTRedirectPolicy", "Condition",
+        "AcknowledgementOptions", "UnsubscribeOptions",
         "AckMode", "AcknowledgementMode", "AppLifecycleHints", "BufferPolicy", "BulkResults",
         "ClosureWireLogger",
         "Code", "Command", "Completion", "Compression", "ConnectionHint",

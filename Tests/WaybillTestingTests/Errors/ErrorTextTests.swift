@@ -31,6 +31,7 @@ import WebSocketWire
         .topicAliasUnknown, .topicAliasesTooLong,
         .reasonCodeCountWrong(.unsubscribe), .unexpectedAuthentication,
         .unrequestedProblemInformation, .unrequestedResponseInformation,
+        .authenticationMethodChanged, .authenticationTooLong,
     ]
 
     private static let mqttFilterFaults: [MQTTTopicFilter.Fault] = [
