@@ -266,15 +266,23 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     }
 
     /// A connection is over.
-    func ended(_ connection: Connection, of number: UInt64, _ cause: WaybillError?) {
+    func ended(
+        _ connection: Connection,
+        to route: Failover.Route,
+        of number: UInt64,
+        _ cause: WaybillError?
+    ) {
         apply { state in
-            state.machine.ended(
+            let step = state.machine.ended(
                 connection,
                 of: number,
                 cause,
                 at: connection.now,
                 random: environment.random
             )
+            // Under the same lock, because a series that begins here reads the order of the hosts.
+            failover.noteEnd(of: route, step, cause)
+            return step
         }
     }
 

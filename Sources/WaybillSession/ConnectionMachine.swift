@@ -165,6 +165,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         let next = ended(connection, of: series, end.cause, at: now, random: random)
         step.changes += next.changes
         step.action = next.action
+        step.wasHealthy = next.wasHealthy
         return step
     }
 
@@ -260,19 +261,20 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         random: () -> UInt64
     ) -> Step {
         var delay: Duration?
+        let wasHealthy = schedule.isHealthy(at: now)
         switch state {
         case .connected(let current) where current === connection:
             delay = cause.flatMap { schedule.delay(after: $0, at: now, random: random) }
-            guard delay != nil else { return over(rest(.ready, cause), cause) }
+            guard delay != nil else { return over(rest(.ready, cause), cause, wasHealthy) }
         case .closing(let current, let intent) where current === connection:
             switch intent {
             // Also a loss in the midst of it ends no stream with an error: the app has ended it.
-            case .disconnected: return over(rest(.disconnected, nil), cause)
+            case .disconnected: return over(rest(.disconnected, nil), cause, wasHealthy)
             case .paused: break
             // The pause is over before it has closed the connection.
             case .ready:
                 delay = cause.map { schedule.delay(after: $0, at: now, random: random) } ?? .zero
-                guard delay != nil else { return over(rest(.ready, cause), cause) }
+                guard delay != nil else { return over(rest(.ready, cause), cause, wasHealthy) }
             }
         case .connecting(var attempt, let intent) where attempt.series == series:
             attempt.earlyEnd = ConnectionAttempt.EarlyEnd(cause: cause)
@@ -284,11 +286,12 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         }
         let pause = WaybillError(.notConnected, "the connection is paused")
         let attempt = makeAttempt(.loss, after: cause ?? pause)
-        return over(wait(attempt, delay, from: now, Step(action: .begin)), cause)
+        return over(wait(attempt, delay, from: now, Step(action: .begin)), cause, wasHealthy)
     }
 
-    private func over(_ step: Step, _ cause: WaybillError?) -> Step {
+    private func over(_ step: Step, _ cause: WaybillError?, _ wasHealthy: Bool) -> Step {
         var step = step
+        step.wasHealthy = wasHealthy
         step.changes.insert(.ended(cause: cause), at: 0)
         return step
     }

@@ -51,6 +51,8 @@ package struct ConnectionStep<Connection: Sendable>: Sendable {
     package var action = ConnectionAction<Connection>.none
     /// The error of calls that wait for the series, which has just failed.
     package var failure: WaybillError?
+    /// Whether the connection that has ended had lasted ``ReconnectionPolicy/healthyTime``; nil for other events.
+    package var wasHealthy: Bool?
 }
 
 /// What the shell does after it has opened the lock.

@@ -66,10 +66,16 @@ package struct Failover: Sendable {
         }
     }
 
+    /// The hosts whose connections ended too soon.
+    private final class Unsteady: Sendable {
+        let hosts = Locked(UnsteadyHosts())
+    }
+
     /// The routes of the configured hosts, with that of the URL first.
     package let routes: [Route]
     private let order: FailoverOptions.Order
     private let redirects: Redirects
+    private let unsteady = Unsteady()
     private let clock: any TimerSource
     private let random: @Sendable () -> UInt64
     private let prepare: @Sendable (ServiceAddress) throws(WaybillError) -> LinkEnvironment
@@ -108,12 +114,14 @@ package struct Failover: Sendable {
     /// Returns the configured routes in the order of one connect.
     package func arranged() -> [Route] {
         var routes = routes
-        guard routes.count > 1, order == .shuffled else { return routes }
-        // The shuffle of Fisher and Yates. The bias of a remainder of 64 bits is negligible.
-        for last in (1..<routes.count).reversed() {
-            routes.swapAt(last, Int(random() % UInt64(last + 1)))
+        guard routes.count > 1 else { return routes }
+        if order == .shuffled {
+            // The shuffle of Fisher and Yates. The bias of a remainder of 64 bits is negligible.
+            for last in (1..<routes.count).reversed() {
+                routes.swapAt(last, Int(random() % UInt64(last + 1)))
+            }
         }
-        return routes
+        return unsteady.hosts.withLock { $0.last(in: routes, \.address.endpoint) }
     }
 
     /// Notes that a server refers its clients to other servers.
@@ -151,6 +159,29 @@ package struct Failover: Sendable {
             return Route(address: address, environment: known.environment, candidate: candidate)
         }
         return Route(address: address, environment: try prepare(address), candidate: candidate)
+    }
+
+    /// Notes the end of a connection to a host.
+    ///
+    /// A host that accepts connections and ends them at once would otherwise be the first choice each time.
+    ///
+    /// - Parameters:
+    ///   - route: The host.
+    ///   - step: The machine's answer to the end.
+    ///   - cause: The cause; nil if this side ended the connection.
+    func noteEnd<Connection>(
+        of route: Route,
+        _ step: ConnectionStep<Connection>,
+        _ cause: WaybillError?
+    ) {
+        let endpoint = route.address.endpoint
+        guard routes.count > 1, let wasHealthy = step.wasHealthy else { return }
+        guard wasHealthy || cause?.mayBeOneHostsOwn == true else { return }
+        // Only configured hosts: servers can refer to any number of others.
+        guard wasHealthy || routes.contains(where: { $0.address.endpoint == endpoint }) else {
+            return
+        }
+        unsteady.hosts.withLock { $0.noteEnd(of: endpoint, wasHealthy: wasHealthy) }
     }
 
     /// Tries the routes in order until one succeeds.

@@ -27,6 +27,11 @@ package struct ReconnectionSchedule: Sendable {
         connected = now
     }
 
+    /// Whether the current connection has lasted the policy's healthy time; true without a connection.
+    package func isHealthy(at now: WireInstant) -> Bool {
+        connected.map { $0.duration(to: now) >= policy.healthyTime } ?? true
+    }
+
     /// Returns the wait after the connection was lost, or after an attempt has failed.
     ///
     /// - Parameters:
@@ -42,7 +47,7 @@ package struct ReconnectionSchedule: Sendable {
         // A TLS error on an established connection is no reason against the next connection.
         let isFatal = !error.isRetryable && !(connected != nil && error.code == .tls)
         guard policy.isEnabled, !isFatal else { return nil }
-        if let begin = connected, begin.duration(to: now) >= policy.healthyTime {
+        if connected != nil, isHealthy(at: now) {
             failureCount = 0
             firstFailure = nil
         }

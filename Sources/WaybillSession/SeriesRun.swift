@@ -134,13 +134,13 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
             // The connection references itself until its end. A weak reference would slow down every reference count
             // of the connection, and each message changes some.
             let receipt = try await connection.begin(greeting) { [weak lifecycle, number] cause in
-                lifecycle?.ended(connection, of: number, cause)
+                lifecycle?.ended(connection, to: route, of: number, cause)
             }
             onAcceptance()
             let isResumed = Connection.hasServerSessions ? receipt.isSessionPresent : nil
             reporter.noteConnected(entry, isResumed: isResumed)
             try await connection.resume(receipt)
-            try await takeOver(connection)
+            try await takeOver(connection, to: route)
             return Made(connection: connection, receipt: receipt)
         } catch {
             reporter.noteEnd(of: entry, error as? WaybillError, stoppedBy: stopReason)
@@ -165,18 +165,23 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
     /// Hands the connection over to requests, after the sends of the queue.
     ///
     /// - Throws: The errors of the queue; `CancellationError` if the series is over.
-    private func takeOver(_ connection: Connection) async throws {
+    private func takeOver(
+        _ connection: Connection,
+        to route: Failover.Route
+    ) async throws {
         while true {
             try lifecycle.queue.flush(to: connection)
             var isQueueEmpty = false
             let (step, _) = try lifecycle.apply { state throws(CancellationError) in
                 isQueueEmpty = lifecycle.queue.count == 0
                 guard isQueueEmpty else { return .init() }
+                let earlyEnd = state.machine.state.attempt?.earlyEnd?.cause
                 let (now, random) = (connection.now, lifecycle.environment.random)
                 guard
                     let step = state.machine
                         .accepted(connection, by: number, at: now, random: random)
                 else { throw CancellationError() }
+                lifecycle.failover.noteEnd(of: route, step, earlyEnd)
                 return step
             }
             if isQueueEmpty { return await lifecycle.close(step) }

@@ -4,6 +4,7 @@ import WaybillLink
 import WaybillSession
 import WaybillTesting
 import WireCore
+import WireTestSupport
 
 @Suite("Several hosts", .timeLimit(.minutes(5))) struct FailoverTests {
     private static func failure(_ code: WaybillError.Code) -> WaybillError {
@@ -247,6 +248,62 @@ import WireCore
         first.end(Self.failure(.connectionLost))
         _ = try await lifecycle.connect("two", timeout: nil)
         #expect(tried.withLock { $0 } == ["a:1883", "b:1883", "a:1883"])
+        await lifecycle.shutdown()
+    }
+
+    @Test("Hosts that end a connection too soon come last, until a healthy connection has ended")
+    func unsteady() {
+        typealias Row = (ends: [(String, wasHealthy: Bool)], order: String)
+        let rows: [Row] = [
+            ([], "abc"),
+            ([("a", false)], "bca"),
+            ([("b", false)], "acb"),
+            ([("a", false), ("b", false)], "cab"),
+            // All are unsteady: they take turns.
+            ([("a", false), ("b", false), ("c", false)], "abc"),
+            ([("a", false), ("b", false), ("c", false), ("a", false)], "bca"),
+            ([("a", false), ("a", false)], "bca"),
+            ([("a", false), ("b", true)], "abc"),
+            ([("b", true)], "abc"),
+            ([("x", false)], "abc"),
+        ]
+        for row in rows {
+            var hosts = UnsteadyHosts()
+            for (name, wasHealthy) in row.ends {
+                hosts.noteEnd(of: Endpoint(host: name, port: 1), wasHealthy: wasHealthy)
+            }
+            let order = hosts.last(in: ["a", "b", "c"]) { Endpoint(host: $0, port: 1) }
+            #expect(order.joined() == row.order)
+        }
+    }
+
+    @Test("A host that accepts and hangs up, again and again, does not keep its clients")
+    func acceptsAndHangsUp() async throws {
+        let clock = ManualClock()
+        let tried = Locked<[String]>([])
+        // Every host does so twice. The third time, the third host keeps its client.
+        let sessions = (0..<9).map { number in
+            FakeConnection { connection in
+                connection.accept()
+                if number < 8 { connection.end(Self.failure(.connectionLost)) }
+            }
+        }
+        var policy = ReconnectionPolicy()
+        policy.maximumDelay = .seconds(8)
+        let lifecycle = LifecycleFixture(
+            sessions,
+            hosts: ["b", "c"],
+            reconnection: policy,
+            clock: clock
+        ) { host, _ in
+            tried.withLock { $0.append(String(host.prefix(1))) }
+        }.lifecycle
+        let connecting = Task { try await lifecycle.connect("hello", timeout: nil) }
+        try await waitUntil(moving: { clock.advance(by: .milliseconds(20)) }) {
+            lifecycle.connected === sessions[8]
+        }
+        _ = try? await connecting.value
+        #expect(tried.withLock { $0.joined() } == "abcabcabc")
         await lifecycle.shutdown()
     }
 

@@ -6,8 +6,9 @@ import WireCore
 /// name the host that was reached. Fields that name the host follow it (`Host` of HTTP and WebSocket, `host` of STOMP
 /// unless it is configured).
 ///
-/// Each connect tries the hosts in order, from the start, until a server accepts. The transport's connect timeout holds
-/// for each host, so a connect may take that long times the number of hosts.
+/// Each connect tries the hosts in order, from the start, until a server accepts. A host whose connection ended before
+/// ``ReconnectionPolicy/healthyTime`` comes last, until a connection has lasted that long. The transport's connect
+/// timeout holds for each host, so a connect may take that long times the number of hosts.
 ///
 /// The next host is tried after a failure that may concern only one host. Such a host was not found or not reached, did
 /// not answer in time, closed the connection, violated the protocol, could not be verified, or was busy or unavailable.
