@@ -149,6 +149,12 @@ let package = Package(
             path: "Examples/WebSocketEcho",
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "WorkerPool",
+            dependencies: ["Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillTesting"],
+            path: "Examples/WorkerPool",
+            swiftSettings: settings
+        ),
         .target(
             name: "StomperPort",
             dependencies: ["Waybill"],
@@ -285,7 +291,7 @@ let package = Package(
         tests(
             "ServerTests",
             [
-                "WaybillSQLite", "WaybillStoreProcess",
+                "WaybillSQLite", "WaybillStoreProcess", "WorkerPool",
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillWebSocket",
                 "WaybillLink", "WaybillTesting", "ChaosSupport", "TransportTestSupport",
                 "WireCore", "WireTestSupport",

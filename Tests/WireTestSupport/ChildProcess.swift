@@ -49,6 +49,15 @@
             try await waitForEnd()
         }
 
+        /// Asks it to end with SIGTERM, and waits for its end.
+        ///
+        /// - Returns: The exit code.
+        package func stop() async throws -> Int32 {
+            kill(process.processIdentifier, SIGTERM)
+            try await waitForEnd()
+            return process.terminationStatus
+        }
+
         package func waitForEnd() async throws {
             try await waitUntil { !process.isRunning }
         }
