@@ -55,6 +55,27 @@
             try await run(control, "start", "\(node + 1)")
         }
 
+        /// What the tool of NATS's cluster prints about each node; nil for a node that does not answer.
+        func answers() async -> [String?] {
+            guard let tool else { return [] }
+            var answers: [String?] = []
+            for node in ports.indices {
+                let file = FileManager.default.temporaryDirectory.appendingPathComponent(
+                    "answer-\(UUID())"
+                )
+                defer { try? FileManager.default.removeItem(at: file) }
+                _ = FileManager.default.createFile(atPath: file.path, contents: nil)
+                guard let output = try? FileHandle(forWritingTo: file),
+                    (try? await run([tool, "\(node + 1)"], output: output)) != nil
+                else {
+                    answers.append(nil)
+                    continue
+                }
+                answers.append(try? String(contentsOf: file, encoding: .utf8))
+            }
+            return answers
+        }
+
         /// Runs a command of RabbitMQ's tool on a node.
         func command(_ node: Int, _ arguments: String...) async throws {
             try await run([try #require(tool), "\(node + 1)"] + arguments)
@@ -62,12 +83,15 @@
 
         private func run(_ words: String...) async throws { try await run(words) }
 
-        private func run(_ words: [String]) async throws {
+        private func run(
+            _ words: [String],
+            output: FileHandle = .nullDevice
+        ) async throws {
             let process = Process()
             process.executableURL = URL(fileURLWithPath: words[0])
             process.arguments = Array(words.dropFirst())
             process.standardInput = FileHandle.nullDevice
-            process.standardOutput = FileHandle.nullDevice
+            process.standardOutput = output
             let code = try await withCheckedThrowingContinuation { continuation in
                 process.terminationHandler = {
                     continuation.resume(returning: $0.terminationStatus)

@@ -61,6 +61,9 @@
     /// A node is killed every ten seconds, or later: the next one is killed only when the last one is in step with the
     /// others again. So two of three nodes run at any time. Messages are sent at a steady rate until all kills are
     /// over.
+    ///
+    /// A loss fails the test. It is an issue known of the server, printed with its number, only if the server says
+    /// itself that it keeps at least as many messages that it will not deliver.
     struct ClusterRun: Sendable {
         /// The two sides and their connections.
         struct Sides: Sendable {
@@ -69,6 +72,8 @@
             /// Sends a number, and returns when it was acknowledged.
             let send: @Sendable (Int) async throws -> Void
             let messages: Messages<Message>
+            /// The number of messages that the servers have acknowledged and, by their own counters, will not deliver.
+            var passedOver: @Sendable () async -> Int = { 0 }
         }
 
         private static func number(_ name: String) -> Int? {
@@ -120,6 +125,7 @@
         private let ledger: NumberedLedger
         private let published = Pulse()
         private let arrived = Pulse()
+        private let passedOver = PassedOver()
 
         init(_ name: String, _ cluster: Cluster) {
             self.name = name
@@ -134,6 +140,7 @@
             let watchers = [
                 Task { await published.watch(sides.publisher.states) },
                 Task { await arrived.watch(sides.subscriber.states) },
+                Task { await passedOver.watch(sides.passedOver) },
             ]
             defer { for watcher in watchers { watcher.cancel() } }
             async let sent: Void = send(sides.send)
@@ -143,14 +150,14 @@
             let time = begin.duration(to: .now)
             for transport in [sides.publisher, sides.subscriber] { await transport.shutdown() }
             await counted
-            report(periods, time)
+            report(periods, time, passedOver: passedOver.count)
         }
 
         private func send(_ send: @escaping @Sendable (Int) async throws -> Void) async {
             await withTaskGroup { group in
                 for _ in 0..<Self.lanes {
                     group.addTask {
-                        while let (number, time) = dispenser.next() {
+                        while !Task.isCancelled, let (number, time) = dispenser.next() {
                             try? await Task.sleep(until: time, clock: .continuous)
                             await deliver(number, send)
                         }
@@ -174,7 +181,8 @@
                     let code = (error as? WaybillError)?.code
                     ledger.failed(number, code?.name ?? "\(error)")
                     guard let code, Self.retried.contains(code) else {
-                        Issue.record(error)
+                        // A run that has failed cancels its senders.
+                        if !Task.isCancelled { Issue.record(error) }
                         return
                     }
                     try? await Task.sleep(for: .milliseconds(50))
@@ -231,7 +239,7 @@
             try await Task.sleep(for: .seconds(3))
         }
 
-        private func report(_ periods: [Period], _ time: Duration) {
+        private func report(_ periods: [Period], _ time: Duration, passedOver: Int) {
             let verdict = ledger.verdict
             let sides = [
                 ("publisher", periods.map(\.publisher)), ("subscriber", periods.map(\.subscriber)),
@@ -249,14 +257,21 @@
             let line = """
                 cluster, \(name): \(periods.count) kills in \(Self.seconds(time)), \
                 \(verdict.successes) acknowledged; traffic again after \(Self.words(affected.sorted())); \
-                \(silences.joined(separator: "; ")): \(verdict.description)
+                \(silences.joined(separator: "; ")); passed over by the server \(passedOver): \
+                \(verdict.description)
                 """
             print(line)
             let sent = dispenser.count
             #expect(sent >= Self.messages, "\(line)")
             #expect(verdict.successes == sent, "\(line)")
-            #expect(verdict.arrived == sent, "\(line)")
-            #expect(verdict.lost == 0, "\(line)")
+            #expect(verdict.arrived + verdict.lost == sent, "\(line)")
+            if verdict.lost > 0, verdict.lost <= passedOver {
+                withKnownIssue("The server keeps these messages and will not deliver them") {
+                    #expect(verdict.lost == 0, "\(line)")
+                }
+            } else {
+                #expect(verdict.lost == 0, "\(line)")
+            }
             #expect(verdict.unresolved == 0, "\(line)")
             #expect(verdict.resolvedTwice == 0, "\(line)")
             #expect(verdict.unknown == 0, "\(line)")

@@ -93,7 +93,8 @@
         private func run(
             _ title: String,
             _ listener: Cluster.Listener,
-            _ change: (inout MQTTConfiguration) -> Void = { _ in }
+            _ change: (inout MQTTConfiguration) -> Void = { _ in },
+            passedOver: @escaping @Sendable (Cluster) async -> Int = { _ in 0 }
         ) async throws {
             let cluster = try #require(Cluster(listener))
             let publisher = try mqtt(cluster, "publisher", from: 0, change)
@@ -113,7 +114,8 @@
                             .send(.init("\(number)"), to: topic, .atLeastOnce)
                         )
                     },
-                    messages: messages
+                    messages: messages,
+                    passedOver: { await passedOver(cluster) }
                 )
             )
         }
@@ -134,7 +136,11 @@
             .enabled(if: Cluster(.natsMQTT) != nil, Comment(rawValue: reason))
         )
         func nats() async throws {
-            try await run("NATS, MQTT", .natsMQTT)
+            try await run(
+                "NATS, MQTT",
+                .natsMQTT,
+                passedOver: { NATSStreams(await $0.answers()).passedOver }
+            )
         }
     }
 #endif

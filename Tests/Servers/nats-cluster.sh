@@ -2,7 +2,7 @@
 # Each stream of MQTT is kept by all three. What is not acknowledged within 2 s is delivered again.
 #
 # WAYBILL_NATS_CLUSTER_MQTT_PORTS has the three ports. WAYBILL_NATS_CLUSTER_CONTROL is a command: kill NODE, start
-# NODE; see `cluster`.
+# NODE; see `cluster`. WAYBILL_NATS_CLUSTER_TOOL is a command: NODE prints what a node says about its streams.
 # shellcheck shell=bash disable=SC2034,SC2154
 nats_cluster_named=1
 
@@ -52,8 +52,14 @@ exec 3<> "/dev/tcp/127.0.0.1/\$((port + 3))" || exit 1
 printf 'GET /healthz HTTP/1.0\r\n\r\n' >&3
 grep -q '"status":"ok"' <&3
 SCRIPT
+        cat > "$folder/tool" << SCRIPT
+#!/usr/bin/env bash
+exec 3<> "/dev/tcp/127.0.0.1/\$(($base + 10 * \$1 + 3))" || exit 1
+printf 'GET /jsz?accounts=1&streams=1&consumers=1 HTTP/1.0\r\n\r\n' >&3
+timeout 5 sed '1,/^\r*\$/d' <&3
+SCRIPT
         printf '#!/bin/sh\nexec "%s/cluster" "%s" "$@"\n' "$here" "$folder" > "$folder/control"
-        chmod +x "$folder/in_step" "$folder/control"
+        chmod +x "$folder/in_step" "$folder/tool" "$folder/control"
         "$folder/control" run > "$folder/cluster.log" 2>&1 &
         echo $! > "$folder/nats-cluster.pid"
         # The first CONNECT makes the streams.
@@ -62,6 +68,7 @@ SCRIPT
             {
                 echo "export WAYBILL_NATS_CLUSTER_MQTT_PORTS='$((base + 12)) $((base + 22)) $((base + 32))'"
                 echo "export WAYBILL_NATS_CLUSTER_CONTROL=$folder/control"
+                echo "export WAYBILL_NATS_CLUSTER_TOOL=$folder/tool"
             } > "$folder/env"
             return 0
         fi
