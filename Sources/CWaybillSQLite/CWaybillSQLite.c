@@ -1,10 +1,12 @@
 #include "CWaybillSQLite.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // SQLite's types, which stay opaque.
@@ -17,6 +19,7 @@ typedef struct sqlite3_stmt sqlite3_stmt;
     F(int, sqlite3_open_v2, (const char *, sqlite3 **, int, const char *)) \
     F(int, sqlite3_extended_result_codes, (sqlite3 *, int)) \
     F(int, sqlite3_busy_timeout, (sqlite3 *, int)) \
+    F(int, sqlite3_db_config, (sqlite3 *, int, ...)) \
     F(int, sqlite3_close, (sqlite3 *)) \
     F(const char *, sqlite3_errmsg, (sqlite3 *)) \
     F(int, sqlite3_exec, (sqlite3 *, const char *, int (*)(void *, int, char **, char **), void *, char **)) \
@@ -35,10 +38,12 @@ typedef struct sqlite3_stmt sqlite3_stmt;
 
 // Its constants (sqlite.org/c3ref).
 enum {
+    OPEN_READONLY = 0x1,
     OPEN_READWRITE = 0x2,
     OPEN_CREATE = 0x4,
+    OPEN_URI = 0x40,
     OPEN_NOMUTEX = 0x8000,
-    TYPE_NULL = 5,
+    CONFIG_NO_CHECKPOINT_ON_CLOSE = 1006,
 };
 
 #ifdef __APPLE__
@@ -84,23 +89,42 @@ int waybill_sqlite_is_available(void) {
 }
 #endif
 
-void waybill_sqlite_create_private(const char *path) {
+int waybill_sqlite_claim(const char *path, uint64_t *device, uint64_t *inode) {
     // SQLite gives its own files the permissions of this one. A file that is there is not opened: closing it would
     // end the locks that this process has on it.
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file >= 0) close(file);
+    struct stat status;
+    if (stat(path, &status) != 0) return errno;
+    // A pipe or a device could make the first read wait forever.
+    if (!S_ISREG(status.st_mode)) return S_ISDIR(status.st_mode) ? EISDIR : ENXIO;
+    *device = (uint64_t)status.st_dev;
+    *inode = (uint64_t)status.st_ino;
+    return 0;
 }
 
-int waybill_sqlite_open(const char *path, int busy_timeout_ms, void **database) {
+static int open_file(const char *path, int flags, int busy_timeout_ms, void **database) {
     *database = NULL;
     if (!waybill_sqlite_is_available()) return WAYBILL_SQLITE_ERROR;
     sqlite3 *opened = NULL;
-    int code = waybill_sqlite3_open_v2(path, &opened, OPEN_READWRITE | OPEN_CREATE | OPEN_NOMUTEX, NULL);
+    int code = waybill_sqlite3_open_v2(path, &opened, flags | OPEN_NOMUTEX, NULL);
     *database = opened;
     if (opened == NULL) return WAYBILL_SQLITE_NOMEM;
     waybill_sqlite3_extended_result_codes(opened, 1);
     waybill_sqlite3_busy_timeout(opened, busy_timeout_ms);
     return code;
+}
+
+int waybill_sqlite_open(const char *path, int busy_timeout_ms, void **database) {
+    return open_file(path, OPEN_READWRITE | OPEN_CREATE, busy_timeout_ms, database);
+}
+
+int waybill_sqlite_open_reading(const char *uri, void **database) {
+    return open_file(uri, OPEN_READONLY | OPEN_URI, 0, database);
+}
+
+void waybill_sqlite_keep_log(void *database, int keeps_log) {
+    waybill_sqlite3_db_config(database, CONFIG_NO_CHECKPOINT_ON_CLOSE, keeps_log, (int *)NULL);
 }
 
 void waybill_sqlite_close(void *database) {
@@ -149,8 +173,8 @@ int waybill_sqlite_bind_blob(void *statement, int index, const void *bytes, int 
     return waybill_sqlite3_bind_blob(statement, index, count == 0 ? "" : bytes, count, transient);
 }
 
-int waybill_sqlite_column_is_null(void *statement, int column) {
-    return waybill_sqlite3_column_type(statement, column) == TYPE_NULL;
+int waybill_sqlite_column_type(void *statement, int column) {
+    return waybill_sqlite3_column_type(statement, column);
 }
 
 int64_t waybill_sqlite_column_integer(void *statement, int column) {

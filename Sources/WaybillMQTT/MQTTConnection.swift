@@ -430,7 +430,8 @@ final class MQTTConnection: TransportConnection {
             self.connack.resolve(.success(connack))
         case .messages: break
         // The calls of waiting tasks are answered together.
-        case .published(let call, _, _): (call as? MQTTStoredCall)?.didEnd()
+        case .published(let call, let code, let properties):
+            (call as? MQTTStoredCall)?.answer(code, properties)
         case .subscribed(let call, let suback, let hasBacklog):
             // Before the retained messages, which follow the SUBACK.
             (call as? MQTTPendingCall)?.succeed(.subscribed(suback, hasBacklog: hasBacklog))

@@ -26,7 +26,7 @@ final class MQTTEngine: Sendable {
         failover: Failover,
         configuration: MQTTConfiguration,
         environment: LinkEnvironment
-    ) {
+    ) throws(WaybillError) {
         let shared = Shared(configuration)
         self.shared = shared
         version = configuration.version == .v5 ? .v5 : .v3_1_1
@@ -50,9 +50,12 @@ final class MQTTEngine: Sendable {
             MQTTOutbox($0, version: version, reportingTo: events)
         }
         // Without an identifier of its own the client could not ask for the session again.
-        let restored =
-            configuration.keepsSession && !configuration.cleanStart
-            ? configuration.clientIdentifier.flatMap { outbox?.restoredSession($0) } : nil
+        var restored: MQTTSessionState?
+        if configuration.keepsSession, !configuration.cleanStart,
+            let name = configuration.clientIdentifier
+        {
+            restored = try outbox?.restoredSession(name)
+        }
         let session = MQTTSession(
             environment: environment,
             acknowledgementTimeout: configuration.acknowledgementTimeout,
@@ -62,7 +65,7 @@ final class MQTTEngine: Sendable {
         let account = MemoryAccount(limit: configuration.memoryLimit)
         let catchAll = CatchAll(reportingTo: events, account: account)
         self.catchAll = catchAll
-        let subscriptions = MQTTSubscriptions(
+        let subscriptions = try MQTTSubscriptions(
             configuration: shared,
             session: session,
             events: events,
@@ -98,7 +101,9 @@ final class MQTTEngine: Sendable {
                 catchAll: catchAll
             )
         )
-        if let outbox, !outbox.keepsExchanges { lifecycle.requests.preload(outbox.leftovers()) }
+        if let outbox, !outbox.keepsExchanges {
+            lifecycle.requests.preload(try outbox.leftovers())
+        }
         hints.start(configuration.hints, in: environment) { [weak lifecycle] in lifecycle?.heed($0)
         }
     }

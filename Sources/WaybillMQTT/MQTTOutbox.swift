@@ -77,12 +77,17 @@ struct MQTTOutbox: Sendable {
     ///
     /// - Parameter clientIdentifier: The client identifier.
     /// - Returns: The state at the end of the last transport; nil if the store keeps no exchanges.
-    mutating func restoredSession(_ clientIdentifier: String) -> MQTTSessionState? {
-        guard store.beginSession(clientIdentifier) else { return nil }
+    /// - Throws: `limitExceeded`, if the store cannot be read: messages would be lost, or arrive twice.
+    mutating func restoredSession(
+        _ clientIdentifier: String
+    ) throws(WaybillError) -> MQTTSessionState? {
+        guard try Self.reading({ try store.beginSession(clientIdentifier) }) else { return nil }
         keepsExchanges = true
-        var session = MQTTSessionState(received: store.receivedIdentifiers())
+        var session = MQTTSessionState(
+            received: try Self.reading { try store.receivedIdentifiers() }
+        )
         let now = Date()
-        for message in (try? store.messages()) ?? [] {
+        for message in try Self.reading({ try store.messages() }) {
             var isReleased = message.stage == .released && message.qos == 2
             var call = call(of: message)
             if !isReleased, message.qos == 2, message.hasExpired(at: now),
@@ -115,10 +120,33 @@ struct MQTTOutbox: Sendable {
         return session
     }
 
+    /// Reads from a store.
+    ///
+    /// - Throws: `limitExceeded`, with the store's error as `underlying`.
+    static func reading<Value>(_ body: () throws -> Value) throws(WaybillError) -> Value {
+        do {
+            return try body()
+        } catch {
+            throw WaybillError(
+                .limitExceeded,
+                "the store could not be read: no transport was made",
+                underlying: error
+            )
+        }
+    }
+
     /// Makes the call of a message that no task waits for.
     private func call(of message: StoredMessage) -> MQTTStoredCall {
         MQTTStoredCall { [store] in
             store.remove(message.id)
+        } didAnswer: { code, properties in
+            let request = Request(topic: message.topic, command: .send(message.options))
+            do throws(WaybillError) {
+                _ = try MQTTErrorMapping.receipt(request, code, properties)
+                report(message, nil)
+            } catch {
+                report(message, error)
+            }
         } didDrop: { call, dropped in
             drop(message, call, MQTTErrorMapping.error(dropped.cause))
         }
@@ -130,20 +158,22 @@ struct MQTTOutbox: Sendable {
         report(message, error)
     }
 
-    private func report(_ message: StoredMessage, _ error: WaybillError) {
+    /// Reports how the send of an earlier process has ended.
+    private func report(_ message: StoredMessage, _ error: WaybillError?) {
         events.reportSend(
             message.topic,
             byteCount: message.body.count,
-            qos: message.qos == 2 ? .exactlyOnce : .atLeastOnce,
+            qos: message.options.qos,
             error,
             since: nil
         )
     }
 
     /// Returns the stored sends of earlier transports, in order.
-    func leftovers() -> [OfflineQueue<MQTTConnection>.Item] {
-        guard let messages = try? store.messages() else { return [] }
-        return messages.map { message in
+    ///
+    /// - Throws: `limitExceeded`, if the store cannot be read.
+    func leftovers() throws(WaybillError) -> [OfflineQueue<MQTTConnection>.Item] {
+        try Self.reading { try store.messages() }.map { message in
             .init(
                 topic: message.topic,
                 byteCount: message.body.count,
@@ -189,12 +219,25 @@ package final class MQTTStoredCall: MQTTCall {
 
     /// Called when the server has answered.
     let didEnd: @Sendable () -> Void
+    /// Called after it with the answer to a message.
+    private let didAnswer: (@Sendable (MQTTReasonCode, MQTTProperties) -> Void)?
     /// Called when the message was dropped as the session was resumed.
     private let didDrop: Drop?
 
-    init(didEnd: @escaping @Sendable () -> Void, didDrop: Drop? = nil) {
+    init(
+        didEnd: @escaping @Sendable () -> Void,
+        didAnswer: (@Sendable (MQTTReasonCode, MQTTProperties) -> Void)? = nil,
+        didDrop: Drop? = nil
+    ) {
         self.didEnd = didEnd
+        self.didAnswer = didAnswer
         self.didDrop = didDrop
+    }
+
+    /// Notes that the server has the message, or has refused it.
+    func answer(_ code: MQTTReasonCode, _ properties: MQTTProperties) {
+        didEnd()
+        didAnswer?(code, properties)
     }
 
     /// Notes that the message was dropped as the session was resumed.
@@ -223,20 +266,23 @@ extension StoredMessage {
         WaybillError(.timedOut, "the stored message has expired", topic: topic)
     }
 
+    /// The options of the send, without its expiry.
+    fileprivate var options: SendOptions {
+        SendOptions(qos: qos == 2 ? .exactlyOnce : .atLeastOnce, retain: isRetained)
+    }
+
     /// Makes the request again, with the rest of its time.
     ///
     /// - Throws: `timedOut` if the message has expired.
     fileprivate func request(at now: Date) throws(WaybillError) -> (Request, SendOptions) {
         var fields = Headers()
         for pair in headers where pair.count == 2 { fields.append(name: pair[0], value: pair[1]) }
-        var options = SendOptions(
-            qos: qos == 2 ? .exactlyOnce : .atLeastOnce,
-            retain: isRetained
-        )
+        var options = options
         if let expiry {
             let rest = expiry.timeIntervalSince(now)
             guard rest > 0 else { throw expiryError }
-            options.expiry = .seconds(max(1, rest))
+            // A store may return any date; a century is as good as a million years.
+            options.expiry = .seconds(min(max(1, rest), Double(UInt32.max)))
         }
         let request = Request(
             topic: topic,

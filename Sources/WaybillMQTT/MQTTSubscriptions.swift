@@ -37,11 +37,12 @@ final class MQTTSubscriptions: Sendable {
         catchAll: CatchAll,
         account: MemoryAccount,
         environment: LinkEnvironment
-    ) {
+    ) throws(WaybillError) {
         self.shared = shared
         let configuration = shared.value
-        store = configuration.keepsSession ? configuration.store : nil
-        let left = store?.pendingUnsubscribes() ?? []
+        let store = configuration.keepsSession ? configuration.store : nil
+        self.store = store
+        let left = try MQTTOutbox.reading { try store?.pendingUnsubscribes() ?? [] }
         state = Locked(State(table: MQTTSubscriptionTable(left: left)))
         self.events = events
         self.catchAll = catchAll

@@ -34,7 +34,8 @@ public final class MQTTTransport: Transport, ImmediateTransport {
     ///     the configuration has none.
     ///   - configuration: The options of the transport.
     ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL, `limitExceeded` for a store that
+    ///     cannot be read, with the store's error as `underlying`.
     public convenience init(
         url: URL,
         configuration: MQTTConfiguration = MQTTConfiguration(),
@@ -53,7 +54,8 @@ public final class MQTTTransport: Transport, ImmediateTransport {
     ///   - url: The URL as text; see ``init(url:configuration:configure:)-(URL,_,_)``.
     ///   - configuration: The options of the transport.
     ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL, `limitExceeded` for a store that
+    ///     cannot be read, with the store's error as `underlying`.
     public convenience init(
         url: String,
         configuration: MQTTConfiguration = MQTTConfiguration(),
@@ -101,7 +103,7 @@ public final class MQTTTransport: Transport, ImmediateTransport {
             )
             return environment
         }
-        engine = MQTTEngine(
+        engine = try MQTTEngine(
             failover: failover,
             configuration: configuration,
             environment: environment

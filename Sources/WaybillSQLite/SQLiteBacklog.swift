@@ -4,19 +4,20 @@ import Waybill
 ///
 /// | event | open | closed |
 /// | --- | --- | --- |
-/// | a message, above the size limit | refused: full | refused: closed |
+/// | a message, above the size limit, or without a number left | refused: full | refused: closed |
 /// | a message, and the next transaction has room | accepted: it waits for the transaction | refused: closed |
 /// | a message, and the next transaction is full | its caller waits, in order | refused: closed |
 /// | a change | waits for the transaction, with earlier changes of the same thing replaced | ignored |
 /// | a removal of a message that waits | neither is written | ignored |
-/// | a transaction begins | it takes everything that waits; waiting callers are accepted | |
+/// | a transaction begins | it takes everything that waits; waiting callers are accepted | waiting callers are refused |
+/// | the end, after a last transaction | | what it has not written is discarded and told |
 struct SQLiteBacklog {
     typealias Completion = @Sendable (Result<StoredMessage.ID, SQLiteStoreError>) -> Void
 
     /// A message that waits for its transaction.
     struct Insertion {
         var message: StoredMessage
-        let size: Int
+        let size: Int64
         /// The caller that waits for the transaction; nil if it was told already.
         var completion: Completion?
     }
@@ -33,14 +34,14 @@ struct SQLiteBacklog {
     }
 
     /// The number of bytes that count for a message, beside its contents.
-    static let overhead = 128
+    static let overhead: Int64 = 128
     /// The maximum size of a transaction's messages; one message may be greater.
     static let batchByteCount = 4 << 20
     /// The maximum number of a transaction's messages.
     static let batchCount = 4_096
 
     let path: String
-    let maximumByteCount: Int
+    let maximumByteCount: Int64
     /// Whether a caller is told before its message is written.
     let isBatched: Bool
     /// Whether nothing is accepted any more.
@@ -48,12 +49,12 @@ struct SQLiteBacklog {
     /// The number of the last message.
     private(set) var last: StoredMessage.ID
     /// The sizes of all messages that are stored or wait for a transaction.
-    private(set) var sizes: [StoredMessage.ID: Int]
-    /// The sum of the sizes.
-    private(set) var byteCount: Int
+    private(set) var sizes: [StoredMessage.ID: Int64]
+    /// The sum of the sizes; 64 bits are enough for all files.
+    private(set) var byteCount: Int64
 
     private var insertions: [StoredMessage.ID: Insertion] = [:]
-    private var insertionBytes = 0
+    private var insertionBytes: Int64 = 0
     private var changes = SQLiteChanges()
     private var waiting: [(StoredMessage, Completion)] = []
     private var flushes: [@Sendable (Result<Void, SQLiteStoreError>) -> Void] = []
@@ -63,10 +64,10 @@ struct SQLiteBacklog {
         maximumByteCount: Int,
         isBatched: Bool,
         last: StoredMessage.ID,
-        sizes: [StoredMessage.ID: Int]
+        sizes: [StoredMessage.ID: Int64]
     ) {
         self.path = path
-        self.maximumByteCount = maximumByteCount
+        self.maximumByteCount = Int64(max(0, maximumByteCount))
         self.isBatched = isBatched
         self.last = last
         self.sizes = sizes
@@ -74,10 +75,11 @@ struct SQLiteBacklog {
     }
 
     /// The number of bytes that count for a message.
-    static func size(_ message: StoredMessage) -> Int {
-        let headers = message.headers.joined().reduce(0) { $0 + $1.utf8.count + 8 }
-        return message.body.count + message.topic.utf8.count
-            + (message.contentType?.utf8.count ?? 0) + headers + overhead
+    static func size(_ message: StoredMessage) -> Int64 {
+        let count =
+            message.body.count + message.topic.utf8.count + (message.contentType?.utf8.count ?? 0)
+            + StoredHeaders.byteCount(message.headers)
+        return Int64(count) + overhead
     }
 
     /// Whether the next transaction has room for another message.
@@ -88,7 +90,7 @@ struct SQLiteBacklog {
     /// The number of messages that wait for the next transaction.
     var waitingCount: Int { insertions.count }
     /// The number of their bytes.
-    var waitingByteCount: Int { insertionBytes }
+    var waitingByteCount: Int64 { insertionBytes }
     /// The number of changes that wait for the next transaction.
     var changeCount: Int { changes.count }
     /// The number of callers that wait for room.
@@ -104,7 +106,7 @@ struct SQLiteBacklog {
         _ completion: @escaping Completion
     ) -> (@Sendable () -> Void)? {
         guard waiting.isEmpty, hasRoom else {
-            guard !isClosed else { return refusal(.closed, completion) }
+            guard !isClosed else { return refusal(.closed, "", completion) }
             waiting.append((message, completion))
             return nil
         }
@@ -115,9 +117,18 @@ struct SQLiteBacklog {
         _ message: StoredMessage,
         _ completion: @escaping Completion
     ) -> (@Sendable () -> Void)? {
-        guard !isClosed else { return refusal(.closed, completion) }
+        guard !isClosed else { return refusal(.closed, "", completion) }
         let size = Self.size(message)
-        guard size <= maximumByteCount - byteCount else { return refusal(.full, completion) }
+        guard size <= maximumByteCount - byteCount else {
+            let detail = "\(byteCount) of \(maximumByteCount) bytes are stored and not acknowledged"
+            return refusal(.full, detail, completion)
+        }
+        guard size <= Int64(SQLiteSchema.maximumSize) else {
+            return refusal(.full, "\(size) bytes are more than a row can hold", completion)
+        }
+        guard last < UInt64(SQLiteSchema.maximumNumber) else {
+            return refusal(.full, "the file has no number left for a message", completion)
+        }
         last += 1
         var message = message
         message.id = last
@@ -135,11 +146,9 @@ struct SQLiteBacklog {
 
     private func refusal(
         _ reason: SQLiteStoreError.Reason,
+        _ detail: String,
         _ completion: @escaping Completion
     ) -> @Sendable () -> Void {
-        let detail =
-            reason == .full
-            ? "\(byteCount) of \(maximumByteCount) bytes are stored and not acknowledged" : ""
         let error = SQLiteStoreError(reason, detail, path: path)
         return { completion(.failure(error)) }
     }
@@ -152,11 +161,6 @@ struct SQLiteBacklog {
         } else {
             changes.remove(id)
         }
-    }
-
-    /// Notes messages that were removed from the file because of their age.
-    mutating func noteRemoved(_ ids: [StoredMessage.ID]) {
-        for id in ids { byteCount -= sizes.removeValue(forKey: id) ?? 0 }
     }
 
     /// Forgets everything.
@@ -272,15 +276,36 @@ struct SQLiteBacklog {
         return calls
     }
 
-    /// Discards what could not be written, and accepts nothing any more.
-    ///
-    /// - Returns: Calls to make with no lock held.
-    mutating func close() -> [@Sendable () -> Void] {
+    // MARK: The end
+
+    /// Accepts nothing any more; what was accepted waits for a last transaction.
+    mutating func close() {
         isClosed = true
-        let calls = fail(takeBatch().insertions, SQLiteStoreError(.closed, path: path))
-        _ = takeBatch()
-        return calls
     }
+
+    /// Takes what the last transaction could not write.
+    ///
+    /// - Returns: The messages whose callers were told that they are stored, and calls to make with no lock held.
+    mutating func discard() -> (lost: [StoredMessage], calls: [@Sendable () -> Void]) {
+        let error = SQLiteStoreError(.closed, path: path)
+        let batch = takeBatch()
+        var lost: [StoredMessage] = []
+        var calls: [@Sendable () -> Void] = []
+        for insertion in batch.insertions {
+            if let completion = insertion.completion {
+                calls.append { completion(.failure(error)) }
+            } else {
+                lost.append(insertion.message)
+            }
+        }
+        calls += waiting.map { _, completion in { completion(.failure(error)) } }
+        waiting = []
+        calls += batch.flushes.map { flush in { flush(.failure(error)) } }
+        calls += batch.changes.completions
+        return (lost, calls)
+    }
+
+    // MARK: Failures
 
     /// Notes that the changes of a transaction could not be written: they wait for the next one.
     mutating func putBack(_ failed: SQLiteChanges) {

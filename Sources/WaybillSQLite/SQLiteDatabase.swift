@@ -16,18 +16,39 @@ final class SQLiteDatabase {
     private let path: String
     private let handle: UnsafeMutableRawPointer
     private var statements: [SQLiteStatement: UnsafeMutableRawPointer] = [:]
+    /// Released after the file is closed.
+    private let claim: SQLiteFileClaim
 
-    /// Opens the file, and makes it if there is none.
-    init(path: String) throws(SQLiteStoreError) {
+    /// Opens the file.
+    ///
+    /// - Parameters:
+    ///   - claim: The file.
+    ///   - path: The path for errors.
+    ///   - isReading: Whether the file alone is read, as it is, without a lock and without its log.
+    /// - Throws: ``SQLiteStoreError``.
+    init(
+        _ claim: SQLiteFileClaim,
+        path: String,
+        isReading: Bool = false
+    ) throws(SQLiteStoreError) {
         var opened: UnsafeMutableRawPointer?
-        let code = waybill_sqlite_open(path, Self.busyTimeout, &opened)
+        let code =
+            isReading
+            ? waybill_sqlite_open_reading(claim.readingURI, &opened)
+            : waybill_sqlite_open(claim.path, Self.busyTimeout, &opened)
         guard let opened, code == WAYBILL_SQLITE_OK else {
             let error = Self.error(code, opened, path)
             waybill_sqlite_close(opened)
             throw error
         }
         self.path = path
+        self.claim = claim
         handle = opened
+    }
+
+    /// Has closing leave the log as it is, for a file that is not a store or is damaged.
+    func keepLog(_ keepsLog: Bool) {
+        waybill_sqlite_keep_log(handle, keepsLog ? 1 : 0)
     }
 
     deinit {
@@ -59,18 +80,18 @@ final class SQLiteDatabase {
         _ = try prepared(statement)
     }
 
-    /// Returns the integer in the first column of the first row.
+    /// Returns the integer in the first column of the last row; 0 if there is none.
     func integer(_ sql: String) throws(SQLiteStoreError) -> Int64 {
-        var value: Int64 = 0
+        var value: Int64?
         try once(sql) { value = $0.integer(0) }
-        return value
+        return value ?? 0
     }
 
-    /// Returns the text in the first column of the first row.
+    /// Returns the text in the first column of the last row; empty if there is none.
     func text(_ sql: String) throws(SQLiteStoreError) -> String {
-        var value = ""
+        var value: String?
         try once(sql) { value = $0.text(0) }
-        return value
+        return value ?? ""
     }
 
     // MARK: Statements
@@ -174,28 +195,12 @@ final class SQLiteDatabase {
             case Int(WAYBILL_SQLITE_CORRUPT), Int(WAYBILL_SQLITE_NOTADB): .corrupt
             case Int(WAYBILL_SQLITE_FULL): .diskFull
             case Int(WAYBILL_SQLITE_CANTOPEN), Int(WAYBILL_SQLITE_READONLY): .cannotOpen
+            case Int(WAYBILL_SQLITE_IOERR): .diskFailed
             default: .failed
             }
-        return SQLiteStoreError(reason, detail, path: path)
-    }
-}
-
-/// A row of a result; valid until the next one.
-struct SQLiteRow {
-    fileprivate let statement: UnsafeMutableRawPointer
-
-    func isNull(_ column: Int32) -> Bool { waybill_sqlite_column_is_null(statement, column) != 0 }
-
-    func integer(_ column: Int32) -> Int64 { waybill_sqlite_column_integer(statement, column) }
-
-    func text(_ column: Int32) -> String { String(decoding: blob(column), as: UTF8.self) }
-
-    func blob(_ column: Int32) -> [UInt8] {
-        var count: Int32 = 0
-        guard let bytes = waybill_sqlite_column_bytes(statement, column, &count), count > 0 else {
-            return []
-        }
-        return Array(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
+        var error = SQLiteStoreError(reason, detail, path: path)
+        error.isOfStatement = code & 0xFF == WAYBILL_SQLITE_ERROR
+        return error
     }
 }
 

@@ -1,4 +1,3 @@
-import CWaybillSQLite
 import Waybill
 
 #if canImport(FoundationEssentials)
@@ -7,129 +6,26 @@ import Waybill
     import Foundation
 #endif
 
-/// The file of a store: opens and checks it, and reads and writes its tables.
+/// The file of a store: reads and writes its tables.
+///
+/// Every value that is read may be damaged: of another type, out of range, or missing. What can be read is returned,
+/// and the rest is listed.
 ///
 /// `@unchecked Sendable`, because: the store uses it on its serial queue alone, and before the queue has any work.
 final class SQLiteFile: @unchecked Sendable {
+    /// What was read from a table.
+    struct Rows<Value> {
+        var values: [Value] = []
+        /// What could not be read: the number of a message, or nil, and the reason.
+        var unreadable: [(id: StoredMessage.ID?, error: SQLiteStoreError)] = []
+    }
+
     private let path: String
     private var database: SQLiteDatabase?
 
-    // MARK: Opening
-
-    /// Opens the file, makes it if there is none, checks it, and brings its tables up to date.
-    init(
-        path: String,
-        _ synchronization: SQLiteSessionStore.Synchronization
-    ) throws(SQLiteStoreError) {
-        self.path = path
-        guard waybill_sqlite_is_available() != 0 else {
-            throw SQLiteStoreError(.libraryMissing, Self.missing, path: path)
-        }
-        waybill_sqlite_create_private(path)
-        let database = try SQLiteDatabase(path: path)
+    init(_ database: SQLiteDatabase, path: String) {
         self.database = database
-        try Self.lock(database, path)
-        let version = try Self.check(database, path)
-        // A committed transaction is in the log: written and, unless `process`, on the disk.
-        try database.execute(
-            "PRAGMA synchronous = \(synchronization == .process ? "NORMAL" : "FULL")"
-        )
-        try Self.migrate(database, from: version)
-        for statement in SQLiteStatement.allCases {
-            do { try database.prepare(statement) } catch {
-                throw SQLiteStoreError(.corrupt, error.detail, path: path)
-            }
-        }
-    }
-
-    private static let missing = """
-        SQLite 3 was not found: install libsqlite3-0 (Debian, Ubuntu), sqlite-libs (Fedora, Alpine) or sqlite3 (others)
-        """
-
-    /// Locks the file until it is closed, and turns the write-ahead log on.
-    ///
-    /// In this mode SQLite keeps the index of the log in memory, so that a file cannot be shared at all
-    /// (sqlite.org/wal.html, 6).
-    private static func lock(
-        _ database: SQLiteDatabase,
-        _ path: String
-    ) throws(SQLiteStoreError) {
-        try database.execute("PRAGMA locking_mode = EXCLUSIVE")
-        let mode = try database.text("PRAGMA journal_mode = WAL")
-        guard mode == "wal" else {
-            throw SQLiteStoreError(.cannotOpen, "no write-ahead log: \(mode)", path: path)
-        }
-        // The lock is taken with the first transaction.
-        try database.execute("BEGIN IMMEDIATE; COMMIT")
-        // On Apple platforms a write is on the disk only with these; elsewhere they mean nothing.
-        try database.execute("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1")
-        try database.execute("PRAGMA journal_size_limit = 8388608")
-    }
-
-    /// Checks that the file is an undamaged store.
-    ///
-    /// - Returns: The version of its tables; 0 for a new file.
-    private static func check(
-        _ database: SQLiteDatabase,
-        _ path: String
-    ) throws(SQLiteStoreError) -> Int {
-        let application = try database.integer("PRAGMA application_id")
-        let version = try database.integer("PRAGMA user_version")
-        let tables = try database.integer("SELECT count(*) FROM sqlite_master")
-        guard application == SQLiteSchema.applicationID || application == 0 && tables == 0 else {
-            throw SQLiteStoreError(.notAStore, path: path)
-        }
-        guard version <= SQLiteSchema.version else {
-            throw SQLiteStoreError(
-                .newerVersion,
-                "the file has version \(version), this package knows \(SQLiteSchema.version)",
-                path: path
-            )
-        }
-        let result = try database.text("PRAGMA quick_check(1)")
-        guard result == "ok", version >= 0 else {
-            throw SQLiteStoreError(.corrupt, result, path: path)
-        }
-        return Int(version)
-    }
-
-    private static func migrate(
-        _ database: SQLiteDatabase,
-        from version: Int
-    ) throws(SQLiteStoreError) {
-        guard version < SQLiteSchema.version else { return }
-        let scripts = SQLiteSchema.migrations[version...].joined(separator: "\n")
-        do {
-            try database.execute(
-                """
-                BEGIN IMMEDIATE;
-                \(scripts)
-                PRAGMA application_id = \(SQLiteSchema.applicationID);
-                PRAGMA user_version = \(SQLiteSchema.version);
-                COMMIT;
-                """
-            )
-        } catch {
-            try? database.execute("ROLLBACK")
-            throw error
-        }
-    }
-
-    /// Renames a damaged file, with its log.
-    ///
-    /// - Returns: The new path.
-    static func setAside(_ path: String) throws(SQLiteStoreError) -> String {
-        let files = FileManager.default
-        var renamed = "\(path).corrupt-\(Date().milliseconds)"
-        while files.fileExists(atPath: renamed) { renamed += "-1" }
-        do {
-            for ending in ["-wal", "-journal", ""] where files.fileExists(atPath: path + ending) {
-                try files.moveItem(atPath: path + ending, toPath: renamed + ending)
-            }
-        } catch {
-            throw SQLiteStoreError(.cannotOpen, "it is damaged, and cannot be renamed", path: path)
-        }
-        return renamed
+        self.path = path
     }
 
     /// Writes the log to the file, and lets go of it.
@@ -142,83 +38,105 @@ final class SQLiteFile: @unchecked Sendable {
         return database
     }
 
+    private func unreadable(_ what: String) -> SQLiteStoreError {
+        SQLiteStoreError(.corrupt, "\(what) cannot be read", path: path)
+    }
+
     // MARK: Reading
 
-    /// Returns the last number, and the size of each message.
-    func sizes() throws(SQLiteStoreError) -> (last: UInt64, sizes: [StoredMessage.ID: Int]) {
-        let database = try open()
-        var last: UInt64 = 0
-        var sizes: [StoredMessage.ID: Int] = [:]
-        try database.rows(.last) { last = UInt64(bitPattern: $0.integer(0)) }
-        try database.rows(.sizes) { row in
-            sizes[UInt64(bitPattern: row.integer(0))] = Int(clamping: max(0, row.integer(1)))
+    /// Returns the size of each message, without reading them.
+    func sizes() throws(SQLiteStoreError) -> [StoredMessage.ID: Int64] {
+        var sizes: [StoredMessage.ID: Int64] = [:]
+        try open().rows(.sizes) { row in
+            guard let id = row.integer(0) else { return }
+            sizes[UInt64(bitPattern: id)] = (row.integer(1) ?? 0) + SQLiteBacklog.overhead
         }
-        return (last, sizes)
+        return sizes
     }
 
-    /// Returns all messages, and counts an attempt for each of them.
-    func takeMessages() throws(SQLiteStoreError) -> [StoredMessage] {
-        try transaction { database throws(SQLiteStoreError) in
-            try database.run(.countAttempt)
-            return try messages(.messages, of: database)
-        }
-    }
-
-    /// Removes the messages that are too old.
+    /// Returns the last number; makes the settings anew if they cannot be read.
     ///
-    /// - Parameters:
-    ///   - now: The time.
-    ///   - maximumAge: The maximum age; nil for no limit.
-    /// - Returns: The removed messages.
+    /// - Parameter ids: The numbers of the stored messages.
+    /// - Returns: The number, and the damage, if the settings were made anew.
     /// - Throws: ``SQLiteStoreError``.
-    func removeExpired(
-        at now: Date,
-        _ maximumAge: Duration?
-    ) throws(SQLiteStoreError) -> [StoredMessage] {
-        let time = now.milliseconds
-        let oldest = maximumAge.map { time.subtractingClamped($0.milliseconds) } ?? .min
-        let expired = try messages(.expired, [.integer(time), .integer(oldest)], of: open())
-        guard !expired.isEmpty else { return [] }
+    func settings(
+        _ ids: some Sequence<StoredMessage.ID>
+    ) throws(SQLiteStoreError) -> (last: StoredMessage.ID, damage: SQLiteStoreError?) {
+        let database = try open()
+        let limit = UInt64(SQLiteSchema.maximumNumber)
+        let greatest = ids.lazy.filter { $0 <= limit }.max() ?? 0
+        var last: Int64?
+        var session: String?
+        var isReadable = false
+        try database.rows(.settings) { row in
+            last = row.integer(0).flatMap {
+                (0...SQLiteSchema.maximumNumber).contains($0) ? $0 : nil
+            }
+            session = row.text(1)
+            isReadable = last != nil && (session != nil || row.isNull(1))
+        }
+        let number = max(greatest, last.map(UInt64.init) ?? 0)
+        guard !isReadable else { return (number, nil) }
         try transaction { database throws(SQLiteStoreError) in
-            try database.run(.removeExpired, .integer(time), .integer(oldest))
+            try database.run(.removeSettings)
+            try database.run(
+                .insertSettings,
+                .integer(Int64(number)),
+                session.map { .text($0) } ?? .null
+            )
         }
-        return expired
+        return (number, unreadable("a setting (the last number, or the name of the session)"))
     }
 
-    private func messages(
-        _ statement: SQLiteStatement,
-        _ values: [SQLiteValue] = [],
-        of database: SQLiteDatabase
-    ) throws(SQLiteStoreError) -> [StoredMessage] {
-        var messages: [StoredMessage] = []
-        var isReadable = true
-        try database.rows(statement, values) { row in
-            guard let message = StoredMessage(row) else { return isReadable = false }
-            messages.append(message)
+    /// Returns all messages, in the order of their numbers, each with the time when it was stored.
+    func messages() throws(SQLiteStoreError) -> Rows<(message: StoredMessage, stored: Int64)> {
+        var rows = Rows<(message: StoredMessage, stored: Int64)>()
+        try open().rows(.messages) { row in
+            do throws(UnreadableColumn) {
+                rows.values.append((try StoredMessage(row), row.integer(7) ?? .max))
+            } catch {
+                let id = row.integer(0).map { UInt64(bitPattern: $0) }
+                rows.unreadable.append((id, unreadable("the column \(error.name) of a message")))
+            }
         }
-        guard isReadable else {
-            throw SQLiteStoreError(.corrupt, "a message cannot be read", path: path)
-        }
-        return messages
+        return rows
     }
 
-    func filters() throws(SQLiteStoreError) -> [String] {
-        var filters: [String] = []
-        try open().rows(.filters) { filters.append($0.text(0)) }
-        return filters
+    /// Counts an attempt for each message.
+    func countAttempts() throws(SQLiteStoreError) {
+        try transaction { database throws(SQLiteStoreError) in try database.run(.countAttempt) }
+    }
+
+    func filters() throws(SQLiteStoreError) -> Rows<String> {
+        var rows = Rows<String>()
+        try open().rows(.filters) { row in
+            if let filter = row.text(0) {
+                rows.values.append(filter)
+            } else {
+                rows.unreadable.append((nil, unreadable("a filter")))
+            }
+        }
+        return rows
     }
 
     /// The name of the session whose exchanges are stored.
     func session() throws(SQLiteStoreError) -> String? {
         var name: String?
-        try open().rows(.session) { name = $0.isNull(0) ? nil : $0.text(0) }
+        try open().rows(.settings) { name = $0.text(1) }
         return name
     }
 
-    func received() throws(SQLiteStoreError) -> [UInt16] {
-        var identifiers: [UInt16] = []
-        try open().rows(.received) { identifiers.append(UInt16(truncatingIfNeeded: $0.integer(0))) }
-        return identifiers
+    func received() throws(SQLiteStoreError) -> Rows<UInt16> {
+        var rows = Rows<UInt16>()
+        try open().rows(.received) { row in
+            // 0 is no identifier (MQTT 5, 2.2.1).
+            if let identifier = row.integer(0).flatMap({ UInt16(exactly: $0) }), identifier > 0 {
+                rows.values.append(identifier)
+            } else {
+                rows.unreadable.append((nil, unreadable("a packet identifier")))
+            }
+        }
+        return rows
     }
 
     // MARK: Writing
@@ -275,7 +193,7 @@ final class SQLiteFile: @unchecked Sendable {
 
     private func write(
         _ message: StoredMessage,
-        _ size: Int,
+        _ size: Int64,
         at now: Date,
         to database: SQLiteDatabase
     ) throws(SQLiteStoreError) {
@@ -290,13 +208,8 @@ final class SQLiteFile: @unchecked Sendable {
             .integer(message.isRetained ? 1 : 0),
             .integer(now.milliseconds),
             message.expiry.map { .integer($0.milliseconds) } ?? .null,
-            .integer(Int64(size))
-        )
-        guard message.stage != .published else { return }
-        try database.run(
-            .setStage,
-            .integer(Int64(message.stage.rawValue)),
-            .integer(Int64(bitPattern: message.id))
+            .integer(size),
+            .integer(Int64(message.stage.rawValue))
         )
     }
 
@@ -317,25 +230,47 @@ final class SQLiteFile: @unchecked Sendable {
     }
 }
 
+/// The name of a column whose value no store writes.
+private struct UnreadableColumn: Error {
+    let name: String
+}
+
 extension StoredMessage {
-    /// Reads a row of `SQLiteStatement.messages`; nil for headers or a stage that no store writes.
-    fileprivate init?(_ row: SQLiteRow) {
-        guard let headers = StoredHeaders.headers(row.blob(4)),
-            let stage = Stage(rawValue: Int(clamping: row.integer(9)))
-        else { return nil }
+    /// Reads a row of `SQLiteStatement.messages`.
+    ///
+    /// The count of attempts is for the app's information: one that cannot be read is 0.
+    fileprivate init(_ row: SQLiteRow) throws(UnreadableColumn) {
+        func read<Value>(_ name: String, _ value: Value?) throws(UnreadableColumn) -> Value {
+            guard let value else { throw UnreadableColumn(name: name) }
+            return value
+        }
+        func integer(
+            _ name: String,
+            _ column: Int32,
+            _ range: ClosedRange<Int64>
+        ) throws(UnreadableColumn) -> Int64 {
+            try read(name, row.integer(column).flatMap { range.contains($0) ? $0 : nil })
+        }
+        let number = try integer("id", 0, 1...SQLiteSchema.maximumNumber)
+        // Before anything is read.
+        _ = try integer("size", 11, 0...Int64(SQLiteSchema.maximumSize))
+        let qos = try integer("qos", 5, 1...2)
+        let isRetained = try integer("is_retained", 6, 0...1)
+        _ = try read("stored", row.integer(7))
+        let expiry = row.isNull(8) ? nil : try read("expiry", row.integer(8))
+        let stage = try integer("stage", 10, 1...2)
         self.init(
-            topic: row.text(1),
-            body: row.blob(2),
-            contentType: row.isNull(3) ? nil : row.text(3),
-            headers: headers,
-            qos: Int(clamping: row.integer(5)),
-            isRetained: row.integer(6) != 0,
-            expiry: row.isNull(7)
-                ? nil : Date(timeIntervalSince1970: Double(row.integer(7)) / 1_000)
+            topic: try read("topic", row.text(1)),
+            body: try read("body", row.blob(2)),
+            contentType: row.isNull(3) ? nil : try read("content_type", row.text(3)),
+            headers: try read("headers", row.blob(4).flatMap(StoredHeaders.headers)),
+            qos: Int(qos),
+            isRetained: isRetained == 1,
+            expiry: expiry.map { Date(timeIntervalSince1970: Double($0) / 1_000) }
         )
-        id = UInt64(bitPattern: row.integer(0))
-        attempts = Int(clamping: row.integer(8))
-        self.stage = stage
+        id = UInt64(number)
+        attempts = Int(Int32(clamping: max(0, row.integer(9) ?? 0)))
+        self.stage = stage == 2 ? .released : .published
     }
 }
 
@@ -345,7 +280,7 @@ extension Date {
 }
 
 extension Duration {
-    fileprivate var milliseconds: Int64 {
+    var milliseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000)
         return isTooLong ? .max : product.addingClamped(attoseconds / 1_000_000_000_000_000)
@@ -358,7 +293,7 @@ extension Int64 {
         return isTooFar ? (other < 0 ? .min : .max) : sum
     }
 
-    fileprivate func subtractingClamped(_ other: Int64) -> Int64 {
+    func subtractingClamped(_ other: Int64) -> Int64 {
         let (difference, isTooFar) = subtractingReportingOverflow(other)
         return isTooFar ? (other < 0 ? .max : .min) : difference
     }

@@ -6,11 +6,16 @@ enum SQLiteSchema {
     /// The version of the tables (`PRAGMA user_version`).
     static var version: Int { migrations.count }
 
+    /// The greatest number of a message; a greater one in a file is damage.
+    static let maximumNumber: Int64 = 1 << 62
+    /// The maximum size of a message with its topic and headers, in bytes: what SQLite stores in a row is limited.
+    static let maximumSize = 900_000_000
+
     /// Each script leads from the version of its index to the next one.
     ///
     /// - A script that was released never changes.
     /// - Times are milliseconds since 1970.
-    /// - `size` is the number of bytes that count for the limit.
+    /// - `size` is the number of bytes that count for the limit. It is not read: the lengths are counted.
     static let migrations = [
         // Messages, and filters to unsubscribe.
         """
@@ -45,31 +50,38 @@ enum SQLiteStatement: String, CaseIterable {
     case begin = "BEGIN IMMEDIATE"
     case commit = "COMMIT"
     case insert = """
-        INSERT INTO message (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, size)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO message
+            (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, size, attempts, stage)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)
         """
     case remove = "DELETE FROM message WHERE id = ?"
+    /// The last column is the length of the others that have one, without reading them whole.
     case messages = """
-        SELECT id, topic, body, content_type, headers, qos, is_retained, expiry, attempts, stage
+        SELECT id, topic, body, content_type, headers, qos, is_retained, stored, expiry, attempts, stage,
+            ifnull(length(CAST(topic AS BLOB)), 0) + ifnull(length(body), 0)
+            + ifnull(length(CAST(content_type AS BLOB)), 0) + ifnull(length(headers), 0)
         FROM message ORDER BY id
         """
-    case sizes = "SELECT id, size FROM message"
-    case expired = """
-        SELECT id, topic, body, content_type, headers, qos, is_retained, expiry, attempts, stage
-        FROM message WHERE expiry <= ? OR stored <= ? ORDER BY id
+    case sizes = """
+        SELECT id, ifnull(length(CAST(topic AS BLOB)), 0) + ifnull(length(body), 0)
+            + ifnull(length(CAST(content_type AS BLOB)), 0) + ifnull(length(headers), 0)
+        FROM message
         """
-    case removeExpired = "DELETE FROM message WHERE expiry <= ? OR stored <= ?"
-    case countAttempt = "UPDATE message SET attempts = attempts + 1"
+    case countAttempt = """
+        UPDATE message SET attempts = CASE
+            WHEN typeof(attempts) = 'integer' AND attempts BETWEEN 0 AND 2147483646 THEN attempts + 1 ELSE 1 END
+        """
     case removeMessages = "DELETE FROM message"
     case filters = "SELECT filter FROM pending_unsubscribe ORDER BY position"
     case insertFilter = "INSERT INTO pending_unsubscribe (filter) VALUES (?)"
     case removeFilters = "DELETE FROM pending_unsubscribe"
-    case last = "SELECT max(last, (SELECT ifnull(max(id), 0) FROM message)) FROM store"
+    case settings = "SELECT last, session FROM store WHERE key = 1"
+    case removeSettings = "DELETE FROM store"
+    case insertSettings = "INSERT INTO store (key, last, session) VALUES (1, ?, ?)"
     case setLast = "UPDATE store SET last = ?"
-    case session = "SELECT session FROM store"
     case setSession = "UPDATE store SET session = ?"
     case setStage = "UPDATE message SET stage = ? WHERE id = ?"
-    case resetStages = "UPDATE message SET stage = 1 WHERE stage <> 1"
+    case resetStages = "UPDATE message SET stage = 1 WHERE stage = 2"
     case received = "SELECT identifier FROM received ORDER BY identifier"
     case insertReceived = "INSERT OR IGNORE INTO received VALUES (?)"
     case removeReceived = "DELETE FROM received WHERE identifier = ?"

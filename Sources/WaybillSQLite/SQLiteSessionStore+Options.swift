@@ -32,8 +32,19 @@ extension SQLiteSessionStore {
         case expired(StoredMessage)
         /// The file was damaged, was renamed to this path, and the store began empty.
         case setAside(path: String, SQLiteStoreError)
-        /// Something could not be written that no caller waits for; the store tries it again.
+        /// A part of the file cannot be read: the message with this number; without one, a filter, a packet
+        /// identifier or the settings.
+        ///
+        /// The rest is used. A message stays in the file, counts for the size, and is not sent;
+        /// ``SQLiteSessionStore/remove(_:)`` removes it. Settings are made anew: exchanges of QoS 2 may then begin again.
+        case unreadable(id: StoredMessage.ID?, SQLiteStoreError)
+        /// Something could not be written.
+        ///
+        /// Callers that wait for it have the error. The store tries the rest again.
         case writeFailed(SQLiteStoreError)
+        /// A message that was accepted (``Synchronization/batched(within:)``) could not be written until the store was
+        /// closed: it is in no file.
+        case lost(StoredMessage, SQLiteStoreError)
     }
 
     /// The options of a store.
@@ -49,7 +60,9 @@ extension SQLiteSessionStore {
         public var synchronization: Synchronization
         /// What happens to a damaged file; by default opening fails.
         public var whenCorrupt: CorruptFilePolicy
-        /// Called with each report, on the thread that opens the store or on the one that writes it.
+        /// Called with each report: on the thread that has called the store, or on a queue for reports.
+        ///
+        /// It may call the store.
         public var onEvent: (@Sendable (Event) -> Void)?
 
         /// Makes options.

@@ -19,21 +19,26 @@ import WireCore
 /// other's messages again.
 ///
 /// One serial queue writes the file. Callers that store messages at the same time wait for one transaction together.
-/// Nothing that an event loop calls waits for the disk.
+/// Nothing that an event loop calls waits for the disk. The functions that are passed in, such as the option `onEvent`,
+/// run on other queues, and may call the store.
 public final class SQLiteSessionStore: SessionStore {
     /// How long removals wait for a transaction of their own; a message that is stored meanwhile takes them with it.
-    private static let removalDelay = DispatchTimeInterval.milliseconds(20)
+    static let removalDelay = DispatchTimeInterval.milliseconds(20)
     /// The time until the next attempt after a failed one.
-    private static let retryDelay = DispatchTimeInterval.seconds(1)
+    static let retryDelay = DispatchTimeInterval.seconds(1)
 
-    private let file: SQLiteFile
-    private let options: Options
-    private let clock: @Sendable () -> Date
-    /// The only user of the file.
-    private let queue = DispatchQueue(label: "waybill.session-store")
-    private let state: Locked<State>
+    let file: SQLiteFile
+    let options: Options
+    let clock: @Sendable () -> Date
+    /// The only user of the file; no function that is passed in runs here.
+    let queue = DispatchQueue(label: "waybill.session-store")
+    /// Runs the `done` of stages and identifiers, in order.
+    let callbacks = DispatchQueue(label: "waybill.session-store.done")
+    /// Runs ``Options/onEvent`` for what happens in the background.
+    let reports = DispatchQueue(label: "waybill.session-store.events")
+    let state: Locked<State>
 
-    private struct State {
+    struct State {
         var backlog: SQLiteBacklog
         /// Whether a transaction follows without a delay, or after one.
         var isDue = false
@@ -76,8 +81,13 @@ public final class SQLiteSessionStore: SessionStore {
         options: Options,
         now: @escaping @Sendable () -> Date
     ) throws(SQLiteStoreError) {
-        let file = try Self.open(path, options)
-        let (last, sizes) = try file.sizes()
+        let (database, events) = try SQLiteOpening.open(path, options)
+        let file = SQLiteFile(database, path: path)
+        let sizes = try file.sizes()
+        let (last, damage) = try file.settings(sizes.keys)
+        for event in events + (damage.map { [.unreadable(id: nil, $0)] } ?? []) {
+            options.onEvent?(event)
+        }
         self.file = file
         self.options = options
         clock = now
@@ -94,20 +104,6 @@ public final class SQLiteSessionStore: SessionStore {
         )
     }
 
-    private static func open(
-        _ path: String,
-        _ options: Options
-    ) throws(SQLiteStoreError) -> SQLiteFile {
-        do {
-            return try SQLiteFile(path: path, options.synchronization)
-        } catch {
-            guard error.reason == .corrupt, options.whenCorrupt == .setAside else { throw error }
-            let renamed = try SQLiteFile.setAside(path)
-            options.onEvent?(.setAside(path: renamed, error))
-            return try SQLiteFile(path: path, options.synchronization)
-        }
-    }
-
     deinit {
         // Closing writes the log to the file. The last reference may be that of an event loop.
         queue.async { [file] in file.close() }
@@ -115,15 +111,19 @@ public final class SQLiteSessionStore: SessionStore {
 
     /// Writes what waits, and lets go of the file.
     ///
-    /// Blocks the thread meanwhile. Messages are refused from now on. Without a call the file is closed soon after the
-    /// last reference to the store is gone.
+    /// Blocks the thread for one transaction. Messages are refused from now on. What cannot be written any more is told
+    /// by ``Event/lost(_:_:)``. Without a call the file is closed soon after the last reference to the store is gone.
     public func close() {
-        queue.sync {
-            drain()
-            let calls = state.withLock { $0.backlog.close() }
+        state.withLock { $0.backlog.close() }
+        let (lost, failure) = queue.sync { () -> ([StoredMessage], SQLiteStoreError?) in
+            let failure = writeBatch()
+            let (lost, calls) = state.withLock { $0.backlog.discard() }
             file.close()
-            for call in calls { call() }
+            callbacks.async { for call in calls { call() } }
+            return (lost, failure)
         }
+        guard let failure else { return }
+        for message in lost { options.onEvent?(.lost(message, failure)) }
     }
 
     /// Writes what waits, and returns when that is on the disk.
@@ -179,207 +179,62 @@ public final class SQLiteSessionStore: SessionStore {
 
     /// Removes messages that are too old, and returns all others in the order of their numbers; blocks the thread.
     ///
-    /// Each call counts an attempt for each message.
+    /// Each call counts an attempt for each message. A message that cannot be read stays in the file, and is told by
+    /// ``Event/unreadable(id:_:)``. A disk without room does not hinder reading.
     ///
-    /// - Throws: ``SQLiteStoreError``.
+    /// - Throws: ``SQLiteStoreError``, if the file cannot be read at all.
     public func messages() throws(SQLiteStoreError) -> [StoredMessage] {
-        try onQueue { () throws(SQLiteStoreError) in
-            let expired = try file.removeExpired(at: clock(), options.maximumAge)
-            state.withLock { $0.backlog.noteRemoved(expired.map(\.id)) }
-            for message in expired { options.onEvent?(.expired(message)) }
-            return try file.takeMessages()
+        let (messages, events) = try onQueue { () throws(SQLiteStoreError) in
+            let rows = try file.messages()
+            var events = rows.unreadable.map { Event.unreadable(id: $0.id, $0.error) }
+            let now = clock()
+            let oldest =
+                options.maximumAge.map { now.milliseconds.subtractingClamped($0.milliseconds) }
+                ?? .min
+            var messages: [StoredMessage] = []
+            for (message, stored) in rows.values {
+                let expiry = message.expiry?.milliseconds ?? .max
+                guard expiry <= now.milliseconds || stored <= oldest else {
+                    messages.append(message)
+                    messages[messages.count - 1].attempts += 1
+                    continue
+                }
+                state.withLock { $0.backlog.remove(message.id) }
+                events.append(.expired(message))
+            }
+            if messages.count < rows.values.count { _ = writeBatch() }
+            do throws(SQLiteStoreError) { try file.countAttempts() } catch {
+                events.append(.writeFailed(error))
+            }
+            return (messages, events)
         }
+        // On the thread of the caller, who has the result next.
+        for event in events { options.onEvent?(event) }
+        return messages
     }
 
     /// Removes everything; blocks the thread until that is written.
     public func removeAll() {
         let calls = state.withLock { $0.backlog.removeAll() }
-        for call in calls { call() }
-        queue.sync { drain() }
+        queue.sync {
+            for call in calls { call() }
+            _ = writeBatch()
+        }
         plan()
     }
 
     /// The number of bytes that count for ``Options/maximumByteCount``.
-    public var byteCount: Int { state.withLock { $0.backlog.byteCount } }
+    public var byteCount: Int { Int(clamping: state.withLock { $0.backlog.byteCount }) }
 
     /// What waits to be written: messages, their bytes, changes, and callers that wait for room.
     package var waiting: (messages: Int, bytes: Int, changes: Int, callers: Int) {
         state.withLock { state in
             let backlog = state.backlog
             return (
-                backlog.waitingCount, backlog.waitingByteCount, backlog.changeCount,
+                backlog.waitingCount, Int(clamping: backlog.waitingByteCount), backlog.changeCount,
                 backlog.callerCount
             )
         }
-    }
-
-    // MARK: The session
-
-    /// Replaces the list of filters, soon after the call returns.
-    public func setPendingUnsubscribes(_ filters: [String]) {
-        state.withLock { $0.backlog.change { $0.filters = filters } }
-        plan()
-    }
-
-    /// Returns the filters that were stored last; blocks the thread.
-    public func pendingUnsubscribes() -> [String] {
-        (try? onQueue { () throws(SQLiteStoreError) in try file.filters() }) ?? []
-    }
-
-    /// Begins to keep the exchanges of a session; blocks the thread.
-    ///
-    /// - Parameter name: The client identifier.
-    /// - Returns: True.
-    public func beginSession(_ name: String) -> Bool {
-        let isKnown: Bool? = try? onQueue { () throws(SQLiteStoreError) in
-            let known = try file.session()
-            return known.map { Array($0.utf8) } == Array(name.utf8)
-        }
-        guard let isKnown else { return false }
-        guard !isKnown else { return true }
-        state.withLock { $0.backlog.beginSession(name) }
-        queue.sync { drain() }
-        return true
-    }
-
-    /// Forgets the stages and the identifiers, soon after the call returns.
-    public func loseSession() {
-        state.withLock { $0.backlog.loseSession() }
-        plan()
-    }
-
-    /// Stores a stage, and calls `done` on the thread that writes.
-    public func setStage(
-        _ stage: StoredMessage.Stage,
-        of id: StoredMessage.ID,
-        done: @escaping @Sendable () -> Void
-    ) {
-        state.withLock { state in
-            state.backlog.setStage(stage, of: id)
-            state.backlog.afterNextTransaction(done)
-        }
-        plan()
-    }
-
-    /// Stores the identifier of a received message, and calls `done` on the thread that writes.
-    public func insertReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
-        state.withLock { state in
-            state.backlog.change { $0.received[identifier] = true }
-            state.backlog.afterNextTransaction(done)
-        }
-        plan()
-    }
-
-    /// Removes an identifier, and calls `done` on the thread that writes.
-    public func removeReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
-        state.withLock { state in
-            state.backlog.change { $0.received[identifier] = false }
-            state.backlog.afterNextTransaction(done)
-        }
-        plan()
-    }
-
-    /// Returns the stored identifiers; blocks the thread.
-    public func receivedIdentifiers() -> [UInt16] {
-        (try? onQueue { () throws(SQLiteStoreError) in try file.received() }) ?? []
-    }
-
-    // MARK: The queue
-
-    /// Writes what waits, then runs `body` with the file.
-    private func onQueue<Result>(
-        _ body: () throws(SQLiteStoreError) -> Result
-    ) throws(SQLiteStoreError) -> Result {
-        let result = queue.sync { () -> Swift.Result<Result, SQLiteStoreError> in
-            drain()
-            do throws(SQLiteStoreError) { return .success(try body()) } catch {
-                return .failure(error)
-            }
-        }
-        return try result.get()
-    }
-
-    /// Has the queue write what waits: at once if a caller waits for it, else after a delay.
-    private func plan() {
-        enum Plan { case now, later, none }
-        let plan = state.withLock { state -> Plan in
-            guard !state.backlog.isEmpty || state.backlog.isAwaited else { return .none }
-            if state.backlog.isAwaited {
-                guard !state.isDue else { return .none }
-                state.isDue = true
-                return .now
-            }
-            guard !state.isDue, !state.isPlanned else { return .none }
-            state.isPlanned = true
-            return .later
-        }
-        // The work keeps the store until it is written.
-        switch plan {
-        case .none: break
-        case .now: queue.async { self.writeNext() }
-        case .later: queue.asyncAfter(deadline: .now() + delay) { self.writeNext() }
-        }
-    }
-
-    private var delay: DispatchTimeInterval {
-        guard case .batched(let interval) = options.synchronization else {
-            return Self.removalDelay
-        }
-        return .nanoseconds(Int(clamping: Int64(max(0, min(interval / .nanoseconds(1), 1e18)))))
-    }
-
-    private func writeNext() {
-        if writeBatch() {
-            plan()
-        } else {
-            state.withLock { $0.isPlanned = true }
-            queue.asyncAfter(deadline: .now() + Self.retryDelay) { self.writeNext() }
-        }
-    }
-
-    /// Writes everything that waits, unless it fails.
-    private func drain() {
-        while writeBatch(), state.withLock({ !$0.backlog.isEmpty }) {}
-    }
-
-    /// Writes one transaction.
-    ///
-    /// - Returns: False if something has to be tried again.
-    private func writeBatch() -> Bool {
-        let batch = state.withLock { state in
-            (state.isDue, state.isPlanned) = (false, false)
-            return state.backlog.takeBatch()
-        }
-        var calls: [@Sendable () -> Void] = batch.changes.completions
-        var failure: SQLiteStoreError?
-        do throws(SQLiteStoreError) {
-            try write(batch.insertions, batch)
-            for insertion in batch.insertions {
-                guard let completion = insertion.completion else { continue }
-                calls.append { completion(.success(insertion.message.id)) }
-            }
-        } catch {
-            failure = error
-            // Removals free the room that the messages lack.
-            let areChangesWritten = (try? write([], batch)) != nil
-            calls += state.withLock { state in
-                if !areChangesWritten { state.backlog.putBack(batch.changes) }
-                return state.backlog.fail(batch.insertions, error)
-            }
-            options.onEvent?(.writeFailed(error))
-        }
-        calls += state.withLock { $0.backlog.acceptWaiting() }
-        let result: Result<Void, SQLiteStoreError> = failure.map { .failure($0) } ?? .success(())
-        for call in calls { call() }
-        for flush in batch.flushes { flush(result) }
-        return failure == nil
-    }
-
-    private func write(
-        _ insertions: [SQLiteBacklog.Insertion],
-        _ batch: SQLiteBacklog.Batch
-    ) throws(SQLiteStoreError) {
-        try file.write(insertions, batch.changes, last: batch.last, at: clock())
     }
 }
 

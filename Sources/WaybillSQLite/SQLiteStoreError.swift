@@ -27,7 +27,7 @@ public struct SQLiteStoreError: Error, Hashable, Sendable {
         public static let notAStore = Reason(name: "notAStore")
         /// A newer version of the package has written the file.
         public static let newerVersion = Reason(name: "newerVersion")
-        /// The file cannot be opened or written, because of its folder or its permissions.
+        /// The file cannot be opened or written, because of its folder, its permissions or its kind.
         public static let cannotOpen = Reason(name: "cannotOpen")
         /// The message would exceed ``SQLiteSessionStore/Options/maximumByteCount``.
         ///
@@ -35,6 +35,8 @@ public struct SQLiteStoreError: Error, Hashable, Sendable {
         public static let full = Reason(name: "full")
         /// There is no room on the disk.
         public static let diskFull = Reason(name: "diskFull")
+        /// The disk, or what is between it and the process, could not read or write.
+        public static let diskFailed = Reason(name: "diskFailed")
         /// The store was closed.
         public static let closed = Reason(name: "closed")
         /// Another error of SQLite; the detail is its text.
@@ -47,6 +49,8 @@ public struct SQLiteStoreError: Error, Hashable, Sendable {
     public var detail: String
     /// The path of the file.
     public var path: String
+    /// Whether the text of a statement does not fit the tables (`SQLITE_ERROR`).
+    var isOfStatement = false
 
     init(_ reason: Reason, _ detail: String = "", path: String) {
         self.reason = reason

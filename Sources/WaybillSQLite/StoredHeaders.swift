@@ -14,7 +14,17 @@ enum StoredHeaders {
         return bytes
     }
 
+    /// The number of bytes that ``bytes(_:)`` returns.
+    static func byteCount(_ headers: [[String]]) -> Int {
+        guard !headers.isEmpty else { return 0 }
+        return headers.reduce(4) { count, header in
+            header.reduce(count + 4) { $0 + 4 + $1.utf8.count }
+        }
+    }
+
     /// Returns nil for other bytes.
+    ///
+    /// Each count has at least as many bytes behind it as it says, so that it cannot ask for more memory than the row.
     static func headers(_ bytes: [UInt8]) -> [[String]]? {
         guard !bytes.isEmpty else { return [] }
         var rest = bytes[...]
@@ -25,7 +35,9 @@ enum StoredHeaders {
             var header: [String] = []
             for _ in 0..<textCount {
                 guard let byteCount = takeCount(&rest), byteCount <= rest.count else { return nil }
-                header.append(String(decoding: rest.prefix(byteCount), as: UTF8.self))
+                let text = String(decoding: rest.prefix(byteCount), as: UTF8.self)
+                guard text.utf8.elementsEqual(rest.prefix(byteCount)) else { return nil }
+                header.append(text)
                 rest = rest.dropFirst(byteCount)
             }
             headers.append(header)
@@ -39,8 +51,9 @@ enum StoredHeaders {
 
     private static func takeCount(_ rest: inout ArraySlice<UInt8>) -> Int? {
         guard rest.count >= 4 else { return nil }
-        let count = rest.prefix(4).reduce(0) { $0 << 8 | Int($1) }
+        let count = rest.prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
         rest = rest.dropFirst(4)
-        return count
+        // An integer may have 32 bits, too.
+        return Int(exactly: count)
     }
 }

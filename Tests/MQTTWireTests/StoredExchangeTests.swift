@@ -149,6 +149,53 @@ import WireTestSupport
         )
     }
 
+    @Test("A restored message that follows one that waits for its identifier waits, too")
+    func behind() throws {
+        var session = MQTTSessionState(received: [])
+        // The identifier of 0x8002 is free, and that of 0x8001 before it is not.
+        for number: UInt64 in [1, 3, 0x8001, 0x8002] {
+            let message = message(.atLeastOnce, number)
+            session.restore(message, isReleased: false, call: Call(Int(number)))
+        }
+        var harness = try start(session)
+        harness.resume()
+        #expect(
+            harness.sent == [
+                packet(.atLeastOnce, 1, 0x8001, dup: true),
+                packet(.atLeastOnce, 3, 0x8003, dup: true),
+            ]
+        )
+        harness.receive(.puback(.ack(0x8001)))
+        #expect(
+            harness.sent == [
+                packet(.atLeastOnce, 0x8001, 0x8001), packet(.atLeastOnce, 0x8002, 0x8002),
+            ]
+        )
+    }
+
+    @Test("Messages without a free identifier wait for one, beside a pending SUBSCRIBE")
+    func noIdentifier() throws {
+        var harness = try ClientHarness(.v5) { $0.inflightWindow = 65_535 }
+        let subscription = MQTTSubscription(filter: "a")
+        try harness.client.send(.subscribe([subscription]), call: Call(0), at: harness.now)
+        #expect(harness.sent.count == 1)
+        // One has the identifier of SUBSCRIBE, so 65,534 are left.
+        for number in 1...65_540 { try harness.publish(.atLeastOnce, number) }
+        let sent = harness.sent
+        #expect(sent.count == 65_534)
+        for case .publish(let publish) in sent.prefix(6) {
+            harness.receive(.puback(.ack(publish.packetIdentifier)))
+        }
+        let rest = harness.sent.compactMap { packet in
+            if case .publish(let publish) = packet {
+                String(decoding: publish.payload.bytes, as: UTF8.self)
+            } else {
+                nil
+            }
+        }
+        #expect(rest == (65_535...65_540).map { "\($0)" })
+    }
+
     @Test("A restored session that the server has lost: QoS 1 is sent anew, QoS 2 is given back")
     func lost() throws {
         var harness = try start(stored(), sessionPresent: false)

@@ -115,8 +115,8 @@
         func messages() throws -> [StoredMessage] { try store.messages() }
         func removeAll() { store.removeAll() }
         func setPendingUnsubscribes(_ filters: [String]) { store.setPendingUnsubscribes(filters) }
-        func pendingUnsubscribes() -> [String] { store.pendingUnsubscribes() }
-        func beginSession(_ name: String) -> Bool { store.beginSession(name) }
+        func pendingUnsubscribes() throws -> [String] { try store.pendingUnsubscribes() }
+        func beginSession(_ name: String) throws -> Bool { try store.beginSession(name) }
         func loseSession() { store.loseSession() }
         func setStage(
             _ stage: StoredMessage.Stage,
@@ -131,6 +131,6 @@
         func removeReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
             store.removeReceived(identifier, done: done)
         }
-        func receivedIdentifiers() -> [UInt16] { store.receivedIdentifiers() }
+        func receivedIdentifiers() throws -> [UInt16] { try store.receivedIdentifiers() }
     }
 #endif

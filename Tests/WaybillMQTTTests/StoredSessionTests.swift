@@ -217,6 +217,106 @@ struct StoredSessionTests {
         slow.mayStore.resolve(.success(()))
         await expectError(.shutDown) { try await sending.value }
         #expect(slow.messages().isEmpty)
+        await transport.shutdown()
+    }
+
+    @Test(
+        "A stored message that the server refuses is removed, and reported",
+        arguments: [true, false]
+    )
+    func refused(keepsExchanges: Bool) async throws {
+        for (text, qos) in [("x", 1), ("y", 2)] {
+            _ = store.insert(StoredMessage(topic: "t", body: Array(text.utf8), qos: qos))
+        }
+        let first = keepsExchanges ? "3A" : "32"
+        let second = keepsExchanges ? "3C" : "34"
+        let half = keepsExchanges ? "80" : "00"
+        func hex(_ text: String) -> [UInt8] { Hex(stringLiteral: text).bytes }
+        let script = ScriptedByteStream(
+            .skip(32),
+            .reply(hex(keepsExchanges ? "20 03 01 00 00" : "20 03 00 00 00")),
+            .expect(
+                hex("\(first) 07 0001 74 \(half)01 00 78")
+                    + hex("\(second) 07 0001 74 \(half)02 00 79")
+            ),
+            .reply(hex("40 04 \(half)01 97 00 50 04 \(half)02 87 00"))
+        )
+        let (transport, provider) = try scripted([script], version: .v5) {
+            $0.sessionExpiry = .seconds(60)
+            $0.cleanStart = !keepsExchanges
+            $0.store = store
+        }
+        let events = transport.events
+        let failed = Task {
+            var errors: [WaybillError] = []
+            for await event in events where event.kind == .sendFailed {
+                #expect(event.topic == "t" && event.byteCount == 1)
+                if let error = event.error { errors.append(error) }
+                if errors.count == 2 { return errors }
+            }
+            return errors
+        }
+        try await provider.connect()
+        try await waitUntil { store.messages().isEmpty }
+        let errors = await failed.value
+        #expect(errors.map(\.code) == [.rejected, .unauthorized])
+        #expect(errors.first?.peerReason?.hasPrefix("Quota exceeded") == true)
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
+
+    /// A store that cannot be read.
+    private struct Unreadable: SessionStore, Error {
+        var hasSession = true
+        var isOfFilters = false
+        func insert(_ message: StoredMessage) throws -> StoredMessage.ID { throw self }
+        func remove(_ id: StoredMessage.ID) {}
+        func messages() throws -> [StoredMessage] {
+            guard isOfFilters else { throw self }
+            return []
+        }
+        func removeAll() {}
+        func beginSession(_ name: String) throws -> Bool {
+            guard hasSession else { throw self }
+            return !isOfFilters
+        }
+        func receivedIdentifiers() throws -> [UInt16] { throw self }
+        func pendingUnsubscribes() throws -> [String] { throw self }
+    }
+
+    @Test(
+        "A store that cannot be read is no empty store: no transport is made",
+        arguments: [(true, false), (false, false), (true, true)],
+        [true, false]
+    )
+    func unreadable(_ kind: (hasSession: Bool, isOfFilters: Bool), cleanStart: Bool) throws {
+        let store = Unreadable(hasSession: kind.hasSession, isOfFilters: kind.isOfFilters)
+        let error = #expect(throws: WaybillError.self) {
+            try scripted([], version: .v5) {
+                $0.store = store
+                $0.cleanStart = cleanStart
+                $0.sessionExpiry = .seconds(60)
+            }
+        }
+        #expect(error?.code == .limitExceeded)
+        #expect(error?.underlying is Unreadable)
+    }
+
+    @Test("Any expiry that a store returns")
+    func expiry() async throws {
+        for seconds in [Double.infinity, -.infinity, .nan, 1e300, 1e17, -1e17] {
+            var message = StoredMessage(topic: "t", body: [0x78], qos: 1)
+            message.expiry = Date(timeIntervalSince1970: seconds)
+            _ = store.insert(message)
+        }
+        let (transport, _) = try scripted([], version: .v5) {
+            $0.sessionExpiry = .seconds(60)
+            $0.cleanStart = false
+            $0.store = store
+        }
+        // Three are over, and dropped.
+        #expect(store.messages().count == 3)
+        await transport.shutdown()
     }
 
     @Test("A client with another identifier sends the messages as new ones")

@@ -1,4 +1,3 @@
-import CWaybillSQLite
 import Foundation
 import Testing
 import WaybillSQLite
@@ -6,33 +5,15 @@ import WireCore
 import WireTestSupport
 
 @Suite("A damaged or foreign file", .timeLimit(.minutes(5))) struct DamageTests {
-    /// Runs statements on the file without a store.
-    private func execute(_ sql: String, at path: String) {
-        var database: UnsafeMutableRawPointer?
-        #expect(waybill_sqlite_open(path, 0, &database) == 0)
-        #expect(waybill_sqlite_execute(database, sql) == 0)
-        waybill_sqlite_close(database)
-    }
-
     private func reason(_ temporary: TemporaryStore) -> SQLiteStoreError.Reason? {
         let error = #expect(throws: SQLiteStoreError.self) { try temporary.open() }
         #expect(error?.path == temporary.path)
         return error?.reason
     }
 
-    /// Makes a store with messages in the file, and none in the log.
-    private func filled(_ count: Int = 200) throws -> TemporaryStore {
-        let temporary = try TemporaryStore()
-        let store = try temporary.open()
-        for number in 0..<count { _ = try store.insert(TemporaryStore.message(number)) }
-        store.close()
-        #expect(!FileManager.default.fileExists(atPath: temporary.path + "-wal"))
-        return temporary
-    }
-
     @Test("A file cut short, or with other bytes in its pages, is corrupt")
     func corrupt() throws {
-        let source = try filled()
+        let source = try TemporaryStore.filled()
         let whole = try Data(contentsOf: URL(fileURLWithPath: source.path))
         let pageSize = 4_096
         #expect(whole.count > 5 * pageSize)
@@ -55,7 +36,7 @@ import WireTestSupport
 
     @Test("A damaged file is set aside if that is wanted, and told")
     func setAside() throws {
-        let temporary = try filled()
+        let temporary = try TemporaryStore.filled()
         let damaged = Data(repeating: 0x41, count: 9_000)
         try damaged.write(to: URL(fileURLWithPath: temporary.path))
         let told = Locked<String?>(nil)
@@ -75,15 +56,23 @@ import WireTestSupport
 
     @Test("Bytes that were changed while the store is open make it fail, not stop")
     func damagedWhileOpen() throws {
-        let temporary = try filled(2_000)
-        let store = try temporary.open()
+        let temporary = try TemporaryStore()
+        var store = try temporary.open { $0.synchronization = .process }
+        // More than SQLite keeps in memory.
+        for number in 0..<1_000 {
+            _ = try store.insert(TemporaryStore.message(number, byteCount: 6_000))
+        }
+        store.close()
+        store = try temporary.open()
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: temporary.path))
         let end = try file.seekToEnd()
         try file.seek(toOffset: 4_096)
         try file.write(contentsOf: Data(repeating: 0xEE, count: Int(end) - 4_096))
         try file.close()
-        for id: UInt64 in 1...2_000 { store.remove(id) }
-        _ = try? store.messages()
+        // An error, and not an empty list.
+        let error = #expect(throws: SQLiteStoreError.self) { try store.messages() }
+        #expect(error?.reason == .corrupt)
+        for id: UInt64 in 1...1_000 { store.remove(id) }
         _ = try? store.insert(TemporaryStore.message(1))
         store.close()
         #expect(reason(temporary) == .corrupt)
@@ -92,23 +81,23 @@ import WireTestSupport
     @Test("The database of another program is refused and left alone")
     func notAStore() throws {
         let temporary = try TemporaryStore()
-        execute("CREATE TABLE people (name TEXT)", at: temporary.path)
+        temporary.execute("CREATE TABLE people (name TEXT)")
         #expect(reason(temporary) == .notAStore)
     }
 
     @Test("A file of a newer version is refused")
     func newer() throws {
-        let temporary = try filled()
-        execute("PRAGMA user_version = 3", at: temporary.path)
+        let temporary = try TemporaryStore.filled()
+        temporary.execute("PRAGMA user_version = 3")
         #expect(reason(temporary) == .newerVersion)
-        execute("PRAGMA user_version = 2", at: temporary.path)
+        temporary.execute("PRAGMA user_version = 2")
         #expect(try temporary.open().messages().count == 200)
     }
 
     @Test("A file of the first version is brought up to date")
     func older() throws {
         let temporary = try TemporaryStore()
-        execute(
+        temporary.execute(
             """
             PRAGMA application_id = 1466061684;
             PRAGMA user_version = 1;
@@ -123,16 +112,16 @@ import WireTestSupport
             INSERT INTO store VALUES (1, 7);
             INSERT INTO message VALUES (3, 't/3', x'61', NULL, x'', 1, 0, 1000, NULL, 4, 150);
             INSERT INTO pending_unsubscribe (filter) VALUES ('a/#');
-            """,
-            at: temporary.path
+            """
         )
         let store = try temporary.open()
         let messages = try store.messages()
         #expect(messages.numbers == [3])
         #expect(messages.first?.body == [0x61] && messages.first?.attempts == 5)
         #expect(messages.first?.stage == .published)
-        #expect(store.pendingUnsubscribes() == ["a/#"])
-        #expect(store.byteCount == 150)
+        #expect(try store.pendingUnsubscribes() == ["a/#"])
+        // The lengths count, and not the number in the file: 3 bytes of the topic, 1 of the body, and 128.
+        #expect(store.byteCount == 132)
         #expect(try store.insert(TemporaryStore.message(8)) == 8)
     }
 

@@ -47,7 +47,7 @@
             let process = try ChildProcess("WaybillStoreProcess", ["limited", temporary.path])
             try await process.waitForEnd()
             let lines = process.lines
-            #expect(["failed", "diskFull"].contains(lines.first ?? ""))
+            #expect(["diskFailed", "diskFull"].contains(lines.first ?? ""))
             let counts = (lines.last ?? "").split(separator: " ")
             #expect(counts.count == 2 && counts.first == counts.last, "\(lines)")
         }

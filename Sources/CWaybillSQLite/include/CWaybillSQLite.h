@@ -15,6 +15,7 @@ enum {
     WAYBILL_SQLITE_LOCKED = 6,
     WAYBILL_SQLITE_NOMEM = 7,
     WAYBILL_SQLITE_READONLY = 8,
+    WAYBILL_SQLITE_IOERR = 10,
     WAYBILL_SQLITE_CORRUPT = 11,
     WAYBILL_SQLITE_FULL = 13,
     WAYBILL_SQLITE_CANTOPEN = 14,
@@ -23,12 +24,26 @@ enum {
     WAYBILL_SQLITE_DONE = 101,
 };
 
-// Makes an empty file that only its owner may read, unless there is a file.
-void waybill_sqlite_create_private(const char *path);
+// The types of a column's value (sqlite.org/c3ref/c_blob.html).
+enum {
+    WAYBILL_SQLITE_TYPE_INTEGER = 1,
+    WAYBILL_SQLITE_TYPE_TEXT = 3,
+    WAYBILL_SQLITE_TYPE_BLOB = 4,
+    WAYBILL_SQLITE_TYPE_NULL = 5,
+};
+
+// Makes an empty file that only its owner may read, unless there is a file, and finds its identity: the same for all
+// names and links of one file. One thread of the process at a time may call. The result is 0 or the system's error
+// number; only a regular file has none.
+int waybill_sqlite_claim(const char *path, uint64_t *device, uint64_t *inode);
 
 // Opens a database for reading and writing. One thread at a time may use it, with its statements. *database is NULL
 // without SQLite or memory; otherwise it must be closed, also after an error.
 int waybill_sqlite_open(const char *path, int busy_timeout_ms, void **database);
+// Opens a database for reading, as its URI says.
+int waybill_sqlite_open_reading(const char *uri, void **database);
+// Whether closing leaves the log as it is, instead of writing it to the database and removing it.
+void waybill_sqlite_keep_log(void *database, int keeps_log);
 // Its statements must be finalized before.
 void waybill_sqlite_close(void *database);
 // The text of the last error; valid until the next call.
@@ -47,7 +62,7 @@ int waybill_sqlite_bind_integer(void *statement, int index, int64_t value);
 // The bytes are copied.
 int waybill_sqlite_bind_text(void *statement, int index, const char *text, int count);
 int waybill_sqlite_bind_blob(void *statement, int index, const void *bytes, int count);
-int waybill_sqlite_column_is_null(void *statement, int column);
+int waybill_sqlite_column_type(void *statement, int column);
 int64_t waybill_sqlite_column_integer(void *statement, int column);
 // The bytes of a text or blob; valid until the next step. NULL if there are none.
 const void *waybill_sqlite_column_bytes(void *statement, int column, int *count);

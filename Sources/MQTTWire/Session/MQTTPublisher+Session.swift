@@ -69,8 +69,8 @@ extension MQTTPublisher {
 
     /// Adds the exchange of an earlier process.
     ///
-    /// A message whose identifier is in use by an earlier one waits behind all others. If it is released, the earlier
-    /// exchange has ended, and only its removal was not stored.
+    /// A message whose identifier is in use by an earlier one waits, and so do those that follow it. If it is released,
+    /// the earlier exchange has ended, and only its removal was not stored.
     ///
     /// - Returns: The call of the exchange that has ended.
     mutating func restore(
@@ -83,13 +83,14 @@ extension MQTTPublisher {
             message.publish.qos == .exactlyOnce
             ? .publishExactlyOnce(message) : .publishAtLeastOnce(message)
         let deadline = WireInstant(nanoseconds: .max)
-        let identifier = inflight.begin(
-            exchange,
-            as: message.reservedIdentifier,
-            call: call,
-            deadline: deadline
-        )
-        guard let identifier else {
+        guard isReleased || queue.isEmpty,
+            let identifier = inflight.begin(
+                exchange,
+                as: message.reservedIdentifier,
+                call: call,
+                deadline: deadline
+            )
+        else {
             queue.append(.init(message: message, call: call, deadline: deadline))
             return nil
         }

@@ -44,8 +44,9 @@ package struct MQTTPublisher: Sendable {
         deadline: WireInstant,
         to writer: inout MQTTPacketWriter
     ) throws(MQTTSendError) {
+        // Without a free identifier the message waits for one, as for room in the window.
         if queue.isEmpty, messagesUnderWay < window,
-            message.storedNumber == nil || inflight.canBegin(as: message.reservedIdentifier)
+            inflight.canBegin(as: message.reservedIdentifier)
         {
             try start(message, call: call, deadline: deadline, to: &writer)
         } else {

@@ -12,7 +12,8 @@ import WireCore
 /// exchanges continue over the end of the process.
 ///
 /// Calls come from any thread, also from that of the event loop. All functions except ``insert(_:)``, ``messages()``,
-/// ``receivedIdentifiers()`` and ``removeAll()`` have to return without waiting for a disk.
+/// ``pendingUnsubscribes()``, ``beginSession(_:)``, ``receivedIdentifiers()`` and ``removeAll()`` have to return
+/// without waiting for a disk.
 public protocol SessionStore: Sendable {
     /// Stores a message durably before it returns.
     ///
@@ -25,6 +26,9 @@ public protocol SessionStore: Sendable {
     func remove(_ id: StoredMessage.ID)
 
     /// Returns all messages, in the order of their numbers.
+    ///
+    /// - Throws: Any error, if none can be read; the transport is not made, because messages would seem to be sent. A
+    ///     store that can read some returns these, and tells the app the rest.
     func messages() throws -> [StoredMessage]
 
     /// Removes everything.
@@ -45,7 +49,9 @@ public protocol SessionStore: Sendable {
     /// Returns the list of filters that was stored last; empty by default.
     ///
     /// The transport unsubscribes them when the server still has the session.
-    func pendingUnsubscribes() -> [String]
+    ///
+    /// - Throws: Any error; the transport is not made.
+    func pendingUnsubscribes() throws -> [String]
 
     /// Begins to keep the exchanges of a session, whose name is the client identifier.
     ///
@@ -53,7 +59,8 @@ public protocol SessionStore: Sendable {
     ///
     /// - Parameter name: The client identifier.
     /// - Returns: Whether the store keeps exchanges; false by default.
-    func beginSession(_ name: String) -> Bool
+    /// - Throws: Any error, if the store has exchanges and cannot read them; the transport is not made.
+    func beginSession(_ name: String) throws -> Bool
 
     /// Notes that the server has lost the session: all messages are in the first stage, and no identifier is known.
     func loseSession()
@@ -85,7 +92,9 @@ public protocol SessionStore: Sendable {
     func removeReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void)
 
     /// Returns the stored packet identifiers of received messages; empty by default.
-    func receivedIdentifiers() -> [UInt16]
+    ///
+    /// - Throws: Any error; the transport is not made, because it would deliver messages twice.
+    func receivedIdentifiers() throws -> [UInt16]
 }
 
 extension SessionStore {

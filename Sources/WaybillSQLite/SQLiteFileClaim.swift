@@ -1,0 +1,89 @@
+import CWaybillSQLite
+import WireCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The right of one store of this process to open a file; released with the last reference.
+///
+/// SQLite's locks keep other processes out. Within a process they are not enough: the kernel drops a process's locks on
+/// a file when the process closes any descriptor of the file (POSIX, `fcntl`). A second store therefore must not even
+/// open it. Symbolic and hard links lead to the same claim.
+final class SQLiteFileClaim: Sendable {
+    private struct Identity: Hashable {
+        var device: UInt64 = 0
+        var inode: UInt64 = 0
+    }
+
+    private static let claimed = Locked<Set<Identity>>([])
+
+    /// The absolute path.
+    let path: String
+    private let identity: Identity
+
+    /// Claims the file, and makes an empty one if there is none.
+    ///
+    /// - Throws: `inUse` if this process has it open; `cannotOpen` if it cannot be made or is not a regular file.
+    init(_ path: String) throws(SQLiteStoreError) {
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw SQLiteStoreError(.cannotOpen, "not a path", path: path)
+        }
+        let absolute =
+            path.utf8.first == UInt8(ascii: "/")
+            ? path : FileManager.default.currentDirectoryPath + "/" + path
+        let made = Self.claimed.withLock { claimed -> Result<Identity, SQLiteStoreError> in
+            var identity = Identity()
+            let code = waybill_sqlite_claim(absolute, &identity.device, &identity.inode)
+            guard code == 0 else {
+                return .failure(
+                    SQLiteStoreError(.cannotOpen, "the system's error \(code)", path: path)
+                )
+            }
+            guard claimed.insert(identity).inserted else {
+                return .failure(
+                    SQLiteStoreError(.inUse, "a store of this process has it", path: path)
+                )
+            }
+            return .success(identity)
+        }
+        identity = try made.get()
+        self.path = absolute
+    }
+
+    deinit {
+        Self.claimed.withLock { _ = $0.remove(identity) }
+    }
+
+    /// Whether the path still leads to the claimed file.
+    var isCurrent: Bool {
+        Self.claimed.withLock { _ in
+            var identity = Identity()
+            return FileManager.default.fileExists(atPath: path)
+                && waybill_sqlite_claim(path, &identity.device, &identity.inode) == 0
+                && identity == self.identity
+        }
+    }
+
+    /// The URI that reads the file as it is: without locks, without its log and without any change
+    /// (sqlite.org/uri.html, `immutable`).
+    var readingURI: String {
+        var uri = "file://"
+        for byte in path.utf8 {
+            let isPlain =
+                byte == UInt8(ascii: "/") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "-")
+                || byte == UInt8(ascii: "_")
+                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+            if isPlain {
+                uri.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                let digits = String(byte, radix: 16)
+                uri += digits.count == 1 ? "%0\(digits)" : "%\(digits)"
+            }
+        }
+        return uri + "?immutable=1"
+    }
+}
