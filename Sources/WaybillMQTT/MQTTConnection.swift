@@ -190,7 +190,8 @@ final class MQTTConnection: TransportConnection {
         _ request: Request,
         timeout: Duration?,
         isObserved: Bool,
-        storedNumber: UInt64? = nil
+        storedNumber: UInt64? = nil,
+        isSentOnce: Bool = false
     ) async throws -> Receipt {
         guard publish.qos != .atMostOnce else {
             let pause = try submitAtMostOnce(publish, request, isObserved: isObserved)
@@ -207,7 +208,8 @@ final class MQTTConnection: TransportConnection {
                         timeout: timeout,
                         call,
                         isObserved: isObserved,
-                        storedNumber: storedNumber
+                        storedNumber: storedNumber,
+                        isSentOnce: isSentOnce
                     )
                 },
                 withdrawing: { [session] in session.cancel($0) }
@@ -252,7 +254,8 @@ final class MQTTConnection: TransportConnection {
         _ call: any MQTTCall,
         isObserved: Bool = true,
         storedNumber: UInt64? = nil,
-        isSentAnew: Bool = false
+        isSentAnew: Bool = false,
+        isSentOnce: Bool = false
     ) throws(WaybillError) {
         do throws(MQTTSendError) {
             try driver.withCore { (core, now) throws(MQTTSendError) in
@@ -263,7 +266,8 @@ final class MQTTConnection: TransportConnection {
                         publish: publish,
                         payload: request.body,
                         storedNumber: storedNumber,
-                        isSentAnew: isSentAnew
+                        isSentAnew: isSentAnew,
+                        isSentOnce: isSentOnce
                     )
                     try core.publish(message, call: call, timeout: timeout, at: now)
                 }

@@ -30,7 +30,13 @@ extension MQTTEngine {
             let call = MQTTPendingCall { answer in
                 end(Result { try answer.get().receipt(of: request) }.about(request))
             }
-            try connection.submit(publish, request, timeout: options.timeout, call)
+            try connection.submit(
+                publish,
+                request,
+                timeout: options.timeout,
+                call,
+                isSentOnce: options.isSentOnce
+            )
             return .taken { [session] in if call.withdraw() { session.cancel(call) } }
         } catch {
             // The connection was just ending, and nothing was sent.

@@ -132,7 +132,8 @@ final class MQTTEngine: Sendable {
                     MQTTPublishMapping.packet(request, options, version: version),
                     request,
                     timeout: options.timeout,
-                    isObserved: false
+                    isObserved: false,
+                    isSentOnce: options.isSentOnce
                 )
             } catch let error as WaybillError where error.code == .notConnected {
                 return try await send(request, options)
@@ -214,7 +215,7 @@ final class MQTTEngine: Sendable {
             if request.expectsReply { return try await reply(to: publish, request, options) }
             let isObserved = begun != nil
             let receipt: Receipt
-            if let outbox, options.qos != .atMostOnce {
+            if let outbox, options.qos != .atMostOnce, !options.isSentOnce {
                 receipt = try await outbox.keeping(request, options, in: session) { number in
                     try await send(publish, request, options, isObserved, storedNumber: number)
                 }
@@ -239,7 +240,9 @@ final class MQTTEngine: Sendable {
     ) async throws -> Receipt {
         let isAcknowledged = publish.qos != .atMostOnce
         return try await lifecycle.requests.sending {
-            guard lifecycle.requests.queues(isAcknowledged: isAcknowledged) else { return nil }
+            guard !options.isSentOnce,
+                lifecycle.requests.queues(isAcknowledged: isAcknowledged)
+            else { return nil }
             return try await queued(publish, request, options, storedNumber)
         } connection: {
             try await connection(for: request) { () throws(WaybillError) in
@@ -251,7 +254,8 @@ final class MQTTEngine: Sendable {
                 request,
                 timeout: options.timeout,
                 isObserved: isObserved,
-                storedNumber: storedNumber
+                storedNumber: storedNumber,
+                isSentOnce: options.isSentOnce
             )
         }
     }

@@ -17,9 +17,16 @@ enum MQTTPublishMapping {
     ) throws(WaybillError) -> MQTTPublish {
         if request.expectsReply { try checkReply(request, options, version: version) }
         let hasOptions = !options.isPlain
-        if hasOptions, options.asksForReceipt != nil || options.method != nil {
+        let isUnfinishedOnce = hasOptions && options.isSentOnce && options.qos == .exactlyOnce
+        if hasOptions,
+            options.asksForReceipt != nil || options.method != nil || isUnfinishedOnce
+        {
             try MQTTMapping.refuse(
-                [.receipt: options.asksForReceipt != nil, .method: options.method != nil],
+                [
+                    .receipt: options.asksForReceipt != nil, .method: options.method != nil,
+                    // An exchange of QoS 2 that is given up half-way blocks its packet identifier at the server.
+                    .sentOnce: isUnfinishedOnce,
+                ],
                 request
             )
         }

@@ -172,7 +172,8 @@ extension MQTTEngine {
                 publish,
                 request,
                 timeout: options.timeout,
-                isObserved: events.isObserved
+                isObserved: events.isObserved,
+                isSentOnce: options.isSentOnce
             )
         } catch let error as WaybillError where error.code == .notConnected {
             try await connection.over()

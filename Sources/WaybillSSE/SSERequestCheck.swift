@@ -53,6 +53,7 @@ package struct SSERequestCheck: Sendable {
                 .receipt: options.asksForReceipt != nil, .isText: options.isText != nil,
                 .responseTopic: options.responseTopic != nil,
                 .correlationData: options.correlationData != nil,
+                .sentOnce: options.isSentOnce,
             ],
             request
         )

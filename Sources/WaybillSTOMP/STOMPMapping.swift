@@ -155,6 +155,7 @@ package enum STOMPMapping {
                 [
                     .retain: options.retain, .expiry: options.expiry != nil,
                     .method: options.method != nil, .isText: options.isText != nil,
+                    .sentOnce: options.isSentOnce,
                 ],
                 request
             )

@@ -40,6 +40,47 @@ struct SessionSendingTests {
         #expect(harness.client.takeSessionState().isEmpty, "taken once")
     }
 
+    @Test(
+        "A message that is sent once ends with its connection, sent or not, and its identifier is free",
+        arguments: MQTTVersion.allCases,
+        [true, false]
+    )
+    func sentOnce(version: MQTTVersion, isResumed: Bool) throws {
+        var harness = try start(version, window: 2)
+        func publish(_ qos: MQTTQoS, _ call: Int, isSentOnce: Bool) throws {
+            let message = MQTTOutgoingMessage(
+                publish: MQTTPublish(topic: "t\(call)", qos: qos),
+                payload: [UInt8](),
+                isSentOnce: isSentOnce
+            )
+            try harness.client.publish(message, call: Call(call), timeout: nil, at: harness.now)
+        }
+        // 1 and 2 are sent, 3 to 5 are queued; QoS 2 has no such messages.
+        try publish(.atLeastOnce, 1, isSentOnce: true)
+        try publish(.atLeastOnce, 2, isSentOnce: false)
+        try publish(.atLeastOnce, 3, isSentOnce: true)
+        try publish(.atLeastOnce, 4, isSentOnce: false)
+        try publish(.exactlyOnce, 5, isSentOnce: true)
+        _ = harness.sent
+        let session = harness.cut()
+        #expect(harness.told() == ["abandoned 1", "abandoned 3", "closed endOfStream"])
+        #expect(session.calls.map { harness.number($0) } == [2, 4, 5])
+        try harness.connect(
+            resuming: session,
+            connack: MQTTConnack(sessionPresent: isResumed)
+        )
+        harness.resume()
+        let sent = harness.sent.compactMap { packet -> String? in
+            guard case .publish(let publish) = packet else { return nil }
+            return "\(publish.topic)\(publish.isDuplicate ? " again" : "")"
+        }
+        #expect(sent == (isResumed ? ["t2 again", "t4"] : ["t2", "t4"]))
+        // The window counts neither of the two that are gone.
+        harness.receive(.puback(.ack(isResumed ? 2 : 1)))
+        #expect(harness.sent.count == 1)
+        #expect(harness.client.takeSessionState().isEmpty, "the core has it until its end")
+    }
+
     @Test("Every way to the end keeps the messages", arguments: MQTTVersion.allCases)
     func ends(version: MQTTVersion) throws {
         let ends: [(inout ClientHarness) -> Void] = [

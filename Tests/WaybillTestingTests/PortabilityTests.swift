@@ -12,6 +12,7 @@ struct PortabilityTests {
         (.expiry, .send(expiry: .seconds(9))), (.receipt, .send(asksForReceipt: true)),
         (.method, .send(method: "POST")), (.responseTopic, .send(responseTopic: "answers")),
         (.correlationData, .send(correlationData: [1])), (.isText, .send(isText: true)),
+        (.sentOnce, .send(isSentOnce: true)),
         (.qos, .subscribe(qos: .exactlyOnce)), (.noLocal, .subscribe(noLocal: true)),
         (.retainAsPublished, .subscribe(retainAsPublished: true)),
         (.retainHandling, .subscribe(retainHandling: .doNotSend)),
@@ -44,7 +45,8 @@ struct PortabilityTests {
         (
             .stomp,
             [
-                .qos, .retain, .expiry, .method, .noLocal, .retainAsPublished, .retainHandling,
+                .qos, .retain, .expiry, .method, .sentOnce, .noLocal, .retainAsPublished,
+                .retainHandling,
                 .eventTypes, .lastEventID, .clientIdentifier, .will, .willDelay, .cleanStart,
                 .drainTimeout, .disconnectReason, .sessionExpiry, .isText, .shareName,
                 .subscriptionIdentifier, .willProperties,
@@ -53,8 +55,9 @@ struct PortabilityTests {
         (
             .eventStream,
             [
-                .qos, .retain, .expiry, .receipt, .responseTopic, .correlationData, .noLocal,
-                .retainAsPublished, .retainHandling, .ackMode, .clientIdentifier, .will,
+                .qos, .retain, .expiry, .receipt, .responseTopic, .correlationData,
+                .sentOnce, .noLocal, .retainAsPublished, .retainHandling, .ackMode,
+                .clientIdentifier, .will,
                 .willDelay, .cleanStart, .drainTimeout, .disconnectReason, .sessionExpiry,
                 .isText, .shareName, .subscriptionIdentifier, .willProperties,
             ]

@@ -198,18 +198,23 @@ package struct MQTTInflight: Sendable {
         places[place]?.exchange = .release(order: lastSequence)
     }
 
-    /// Ends the exchanges that belong to one connection only: SUBSCRIBE and UNSUBSCRIBE (MQTT 5, 4.1).
+    /// Ends the exchanges that belong to one connection only: SUBSCRIBE and UNSUBSCRIBE (MQTT 5, 4.1), and messages
+    /// that are sent once.
+    ///
+    /// The packet identifier of such a message is free again. A server keeps nothing of a message of QoS 1 that it has
+    /// received, and sends its PUBACK only over the connection of the PUBLISH (4.3.2).
     ///
     /// - Returns: Those exchanges, in the order of sending.
     package mutating func endConnection() -> [Entry] {
         var requests: [Entry] = []
         for index in places.indices {
             guard let entry = places[index] else { continue }
+            let isSentOnce = entry.message?.isSentOnce == true
             switch entry.exchange {
-            case .publishAtLeastOnce, .publishExactlyOnce, .release:
+            case .publishAtLeastOnce where !isSentOnce, .publishExactlyOnce, .release:
                 keys[index]?.isOfThisConnection = false
                 places[index]?.isOfThisConnection = false
-            case .subscribe, .unsubscribe:
+            case .publishAtLeastOnce, .subscribe, .unsubscribe:
                 requests.append(entry)
                 keys[index] = nil
                 places[index] = nil

@@ -18,17 +18,21 @@ package struct MQTTOutgoingMessage: Sendable {
     ///
     /// It may then arrive twice. No caller waits who could decide that.
     package var isSentAnew: Bool
+    /// Whether a message of QoS 1 belongs to its connection only: it ends with it, and is never sent again.
+    package var isSentOnce: Bool
 
     package init(
         publish: MQTTPublish,
         payload: any WireBytes,
         storedNumber: UInt64? = nil,
-        isSentAnew: Bool = false
+        isSentAnew: Bool = false,
+        isSentOnce: Bool = false
     ) {
         self.publish = publish
         self.payload = payload
         self.storedNumber = storedNumber
         self.isSentAnew = isSentAnew
+        self.isSentOnce = isSentOnce && publish.qos == .atLeastOnce
     }
 
     /// The packet identifier of a stored message; nil for a message with any free identifier.

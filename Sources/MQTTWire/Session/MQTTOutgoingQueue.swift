@@ -62,6 +62,19 @@ package struct MQTTOutgoingQueue: Sendable {
         return refused
     }
 
+    /// Removes the messages that belong to this connection only.
+    ///
+    /// - Returns: These messages, in order.
+    mutating func takeSentOnce() -> [Entry] {
+        var found: [Entry] = []
+        for index in entries[head...].indices {
+            guard let entry = entries[index], entry.message.isSentOnce else { continue }
+            found.append(entry)
+            remove(at: index)
+        }
+        return found
+    }
+
     private mutating func remove(at index: Int) {
         entries[index] = nil
         count -= 1

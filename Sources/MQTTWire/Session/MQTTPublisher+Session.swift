@@ -23,15 +23,17 @@ extension MQTTPublisher {
 
     /// Ends the exchanges of the connection and closes the window: messages wait from now on.
     ///
-    /// - Returns: The calls that wait for SUBACK or UNSUBACK, in the order of sending.
+    /// - Returns: The calls that wait for SUBACK or UNSUBACK, and those of messages that are sent once, in the order of
+    ///   sending.
     package mutating func suspend() -> [any MQTTCall] {
         let requests = inflight.endConnection()
+        let unsent = queue.takeSentOnce()
         messagesUnderWay = 0
         repetitions = []
         _ = storing.takeAll()
         window = 0
         noteEarliestDeadline()
-        return requests.compactMap(\.call)
+        return requests.compactMap(\.call) + unsent.compactMap(\.call)
     }
 
     private mutating func noteEarliestDeadline() {

@@ -50,7 +50,7 @@ public struct AnyEntry: EntryType {
     }
 
     /// Sends a body to a topic; the options are those of
-    /// ``EntryCommand/send(qos:retain:isIdempotent:timeout:expiry:method:asksForReceipt:responseTopic:correlationData:isText:)``.
+    /// ``EntryCommand/send(qos:retain:isIdempotent:timeout:expiry:method:asksForReceipt:responseTopic:correlationData:isText:isSentOnce:)``.
     public static func send(
         topic: String,
         body: EntryBody = .none,
@@ -64,7 +64,8 @@ public struct AnyEntry: EntryType {
         asksForReceipt: Bool? = nil,
         responseTopic: String? = nil,
         correlationData: [UInt8]? = nil,
-        isText: Bool? = nil
+        isText: Bool? = nil,
+        isSentOnce: Bool = false
     ) -> AnyEntry {
         AnyEntry(
             topic: topic,
@@ -78,7 +79,8 @@ public struct AnyEntry: EntryType {
                 asksForReceipt: asksForReceipt,
                 responseTopic: responseTopic,
                 correlationData: correlationData,
-                isText: isText
+                isText: isText,
+                isSentOnce: isSentOnce
             ),
             body: body,
             headers: headers

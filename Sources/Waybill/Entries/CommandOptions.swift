@@ -57,7 +57,7 @@ public struct SendOptions: Sendable {
     public var retain: Bool
     /// Whether sending twice does no harm; a send that may have arrived is then retried.
     ///
-    /// Messages of QoS 1 and 2 are retried in any case.
+    /// Messages of QoS 1 and 2 are retried in any case, except with ``isSentOnce``.
     public var isIdempotent: Bool
     // Rarely set, so kept out of line: these options travel with every message.
     private var box: RareBox?
@@ -70,6 +70,7 @@ public struct SendOptions: Sendable {
         var responseTopic: String?
         var correlationData: [UInt8]?
         var isText: Bool?
+        var isSentOnce = false
     }
 
     private final class RareBox: Sendable {
@@ -97,14 +98,15 @@ public struct SendOptions: Sendable {
         asksForReceipt: Bool? = nil,
         responseTopic: String? = nil,
         correlationData: [UInt8]? = nil,
-        isText: Bool? = nil
+        isText: Bool? = nil,
+        isSentOnce: Bool = false
     ) {
         self.qos = qos
         self.retain = retain
         self.isIdempotent = isIdempotent
         let isPlain =
             timeout == nil && expiry == nil && method == nil && asksForReceipt == nil
-            && responseTopic == nil && correlationData == nil && isText == nil
+            && responseTopic == nil && correlationData == nil && isText == nil && !isSentOnce
         guard !isPlain else { return }
         box = RareBox(
             Rare(
@@ -114,7 +116,8 @@ public struct SendOptions: Sendable {
                 method: method,
                 responseTopic: responseTopic,
                 correlationData: correlationData,
-                isText: isText
+                isText: isText,
+                isSentOnce: isSentOnce
             )
         )
     }
@@ -161,6 +164,19 @@ public struct SendOptions: Sendable {
     public var correlationData: [UInt8]? {
         get { box?.values.correlationData }
         set { rare.correlationData = newValue }
+    }
+
+    /// Whether a message of QoS 1 is sent at most once, although the server confirms it (MQTT); false by default.
+    ///
+    /// The message is not stored, does not wait in the offline queue, and is not sent again over another connection. If
+    /// the connection ends before the server confirms it, the send fails with `connectionLost`: the message may have
+    /// arrived or not. A retry policy repeats such a failure only with ``isIdempotent``.
+    ///
+    /// For values that are soon replaced by newer ones. With QoS 0 it makes no difference. With QoS 2, and where sends
+    /// are not MQTT's, it is `unsupported`.
+    public var isSentOnce: Bool {
+        get { box?.values.isSentOnce ?? false }
+        set { rare.isSentOnce = newValue }
     }
 
     /// Whether the body is declared as text (MQTT 5, 3.3.2.3.2: the payload format indicator); nil, the default,

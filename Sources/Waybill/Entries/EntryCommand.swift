@@ -84,6 +84,7 @@ extension EntryCommand {
     ///   - responseTopic: The topic for a reply (MQTT 5, STOMP).
     ///   - correlationData: Data that a reply must carry back (MQTT 5, STOMP).
     ///   - isText: Whether the body is declared as text (MQTT 5); nil declares nothing.
+    ///   - isSentOnce: Whether a message of QoS 1 is sent at most once (MQTT).
     /// - Returns: The command.
     public static func send(
         qos: QoS = .atMostOnce,
@@ -95,7 +96,8 @@ extension EntryCommand {
         asksForReceipt: Bool? = nil,
         responseTopic: String? = nil,
         correlationData: [UInt8]? = nil,
-        isText: Bool? = nil
+        isText: Bool? = nil,
+        isSentOnce: Bool = false
     ) -> EntryCommand {
         .send(
             SendOptions(
@@ -108,7 +110,8 @@ extension EntryCommand {
                 asksForReceipt: asksForReceipt,
                 responseTopic: responseTopic,
                 correlationData: correlationData,
-                isText: isText
+                isText: isText,
+                isSentOnce: isSentOnce
             )
         )
     }

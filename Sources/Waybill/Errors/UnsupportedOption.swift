@@ -31,6 +31,10 @@ public struct UnsupportedOption: Hashable, Sendable, CustomStringConvertible {
     public static let correlationData = UnsupportedOption(name: "correlationData")
     /// The declaration of the body as text.
     public static let isText = UnsupportedOption(name: "isText")
+    /// The limit to a single transmission.
+    ///
+    /// Without this option, a message of QoS 2 is sent again after a lost connection.
+    public static let sentOnce = UnsupportedOption(name: "sentOnce")
     /// The exclusion of the client's own messages.
     public static let noLocal = UnsupportedOption(name: "noLocal")
     /// The unchanged retain flag of received messages.

@@ -221,6 +221,7 @@ extension Request {
     fileprivate var mayBeRepeated: Bool {
         guard case .send(let options) = command else { return true }
         // The protocol can tell a message from its repetition, but the replying service sees two requests.
-        return options.isIdempotent || (options.qos > .atMostOnce && !expectsReply)
+        return options.isIdempotent
+            || (options.qos > .atMostOnce && !expectsReply && !options.isSentOnce)
     }
 }

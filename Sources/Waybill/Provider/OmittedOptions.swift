@@ -129,6 +129,7 @@ extension SendOptions {
         case .responseTopic: responseTopic = nil
         case .correlationData: correlationData = nil
         case .isText: isText = nil
+        case .sentOnce: isSentOnce = false
         default: break
         }
     }

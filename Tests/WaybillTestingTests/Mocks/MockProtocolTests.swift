@@ -53,6 +53,12 @@ import WireTestSupport
                 BadRequest(version, "zero in a topic", send(), topic: "a\0b"),
                 BadRequest(version, "receipt", send { $0.asksForReceipt = true }, topic: "a"),
                 BadRequest(version, "method", send { $0.method = "PUT" }, topic: "a"),
+                BadRequest(
+                    version,
+                    "QoS 2 sent once",
+                    .send(qos: .exactlyOnce, isSentOnce: true),
+                    topic: "a"
+                ),
                 BadRequest(version, "empty filter", .subscribe, topic: ""),
                 BadRequest(version, "filter with # inside", .subscribe, topic: "a/#/b"),
                 BadRequest(version, "body of a subscription", .subscribe, topic: "a", body: "x"),
