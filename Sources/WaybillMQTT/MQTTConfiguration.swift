@@ -29,6 +29,7 @@ public struct MQTTConfiguration: Sendable {
         var proxy: ProxyOptions?
         var failover = FailoverOptions()
         var redirects = MQTTRedirectPolicy()
+        var adaptiveKeepAlive: AdaptiveKeepAlive?
         var webSocket = WebSocketOptions()
         var wireLogger: (any WireLogger)?
         var announcesMaximumPacketSize = true
@@ -98,6 +99,11 @@ public struct MQTTConfiguration: Sendable {
     /// 60 seconds by default; zero turns it off. A server's own value overrides it (MQTT 5). If it is off over a
     /// WebSocket, the WebSocket sends pings instead, as ``webSocket`` states.
     public var keepAlive = Duration.seconds(60)
+    /// Whether the interval of pings is learned, within ``keepAlive``; nil, the default, pings as that states.
+    public var adaptiveKeepAlive: AdaptiveKeepAlive? {
+        get { box?.values.adaptiveKeepAlive }
+        set { rare.adaptiveKeepAlive = newValue }
+    }
 
     /// The longest silence of the server before the connection counts as lost; nil, the default, for no limit.
     ///

@@ -32,6 +32,9 @@ final class MQTTConnection: TransportConnection {
     let driver: Driver<MQTTClientConnection>
     private let subscriptions: MQTTSubscriptions
     private let session: MQTTSession
+    private let learning: MQTTKeepAliveLearning?
+    /// The network of the connection, for what is learned of its silence.
+    private let network: String?
     /// Called when the server refers the client to others; returns the cause of the end.
     private let onRedirect: @Sendable (MQTTRedirect, WaybillError) -> WaybillError
 
@@ -46,9 +49,13 @@ final class MQTTConnection: TransportConnection {
         configuration shared: Shared<MQTTConfiguration>,
         subscriptions: MQTTSubscriptions,
         session: MQTTSession,
+        learning: MQTTKeepAliveLearning?,
         onRedirect: @escaping @Sendable (MQTTRedirect, WaybillError) -> WaybillError
     ) {
         self.onRedirect = onRedirect
+        self.learning = learning
+        let course = learning?.begin()
+        network = course?.network
         self.shared = shared
         let configuration = shared.value
         self.subscriptions = subscriptions
@@ -63,6 +70,7 @@ final class MQTTConnection: TransportConnection {
         core.acknowledgementTimeout = configuration.acknowledgementTimeout
         core.usesTopicAliases = configuration.usesTopicAliases
         core.isTracing = configuration.wireLogger != nil
+        core.keepAliveProbe = course?.probe
         // Set without automatic reconnection, too, because a connection follows a pause in any case.
         core.keepsSession = true
         driver = Driver(
@@ -110,6 +118,7 @@ final class MQTTConnection: TransportConnection {
                     let end = self.state.withLock { $0.end }
                     let cause = self.cause(of: end, error)
                     self.noteUnanswered(end, error)
+                    self.rememberKeepAlive()
                     self.handBack()
                     self.subscriptions.detach(self)
                     // Called first, so that code that learns of the end from a call or a stream finds the
@@ -378,6 +387,13 @@ final class MQTTConnection: TransportConnection {
             lasting: configuration.connectTimeout,
             isEndedByPeer: !end.isGivenUp(error)
         )
+    }
+
+    /// Remembers what the connection has learned of the silence that its network bears.
+    func rememberKeepAlive() {
+        guard let learning, let network else { return }
+        let probe = driver.withCore { core, _ in core.keepAliveProbe }
+        if let probe { learning.remember(probe, of: network) }
     }
 
     private func handleEnd(_ cause: WaybillError?) {

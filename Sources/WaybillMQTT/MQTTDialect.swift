@@ -13,6 +13,7 @@ struct MQTTDialect: ConnectionDialect {
     let subscriptions: MQTTSubscriptions
     let replies: MQTTReplies
     let catchAll: CatchAll
+    let keepAliveLearning: MQTTKeepAliveLearning?
 
     var canReplaceCredentials: Bool { credentials != nil }
 
@@ -49,6 +50,7 @@ struct MQTTDialect: ConnectionDialect {
             configuration: configuration,
             subscriptions: subscriptions,
             session: session,
+            learning: keepAliveLearning,
             onRedirect: { [failover, events = subscriptions.events] redirect, cause in
                 let (outcome, hasAlternatives) = failover.note(redirect.reference, by: route)
                 let end = redirect.cause(cause, after: outcome, hasAlternatives)

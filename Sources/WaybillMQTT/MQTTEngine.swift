@@ -20,6 +20,7 @@ final class MQTTEngine: Sendable {
     private let subscriptions: MQTTSubscriptions
     let replies: MQTTReplies
     let lifecycle: ConnectionLifecycle<MQTTConnection>
+    private let keepAliveLearning: MQTTKeepAliveLearning?
     private let hints = HintListener()
 
     init(
@@ -79,6 +80,7 @@ final class MQTTEngine: Sendable {
             subscriptions: subscriptions,
             environment: environment
         )
+        keepAliveLearning = configuration.adaptiveKeepAlive.map { MQTTKeepAliveLearning($0) }
         self.subscriptions = subscriptions
         self.replies = replies
         self.session = session
@@ -98,7 +100,8 @@ final class MQTTEngine: Sendable {
                 session: session,
                 subscriptions: subscriptions,
                 replies: replies,
-                catchAll: catchAll
+                catchAll: catchAll,
+                keepAliveLearning: keepAliveLearning
             )
         )
         if let outbox, !outbox.keepsExchanges {
@@ -117,6 +120,12 @@ final class MQTTEngine: Sendable {
     var keepsMessages: Bool { outbox != nil }
 
     var states: ConnectionStates { lifecycle.states.states }
+
+    /// What was learned of silence, with the present connection.
+    var keepAliveMemory: KeepAliveMemory {
+        lifecycle.connected?.rememberKeepAlive()
+        return keepAliveLearning?.memory ?? KeepAliveMemory()
+    }
 
     // MARK: Requests
 

@@ -122,6 +122,9 @@ public final class MQTTTransport: Transport, ImmediateTransport {
     /// Nil without a connection, and in MQTT 3.1.1. ``Waybill/Receipt/connackProperties`` of `connect` has the same.
     public var connackProperties: MQTTConnackProperties? { engine.connackProperties }
 
+    /// What ``AdaptiveKeepAlive`` has learned so far, for the app to store; empty without that option.
+    public var keepAliveMemory: KeepAliveMemory { engine.keepAliveMemory }
+
     /// The requests that wait for replies.
     package var pendingReplies: PendingReplies { engine.replies.pending }
 

@@ -214,16 +214,16 @@ struct ReflectionTests {
 
     /// The public types that contain no data of an app or a peer, or whose content has a test of its own.
     private static let harmless: Set<String> = [
-        // Which subscription, and where referrals lead.
-        "SubscriptionIdentifier", "MQTTRedirectPolicy", "Condition",
-        "AcknowledgementOptions", "UnsubscribeOptions",
-        "AckMode", "AcknowledgementMode", "AppLifecycleHints", "BufferPolicy", "BulkResults",
+        "SubscriptionIdentifier", "AcknowledgementOptions", "UnsubscribeOptions",
+        "AckMode", "AcknowledgementMode", "AdaptiveKeepAlive", "AppLifecycleHints",
+        "BufferPolicy", "BulkResults",
         "ClosureWireLogger", "Condition",
         "Code", "Command", "Completion", "Compression", "ConnectionHint",
         "ConnectionHints", "ConnectionStateSource", "ConnectionStates", "Details", "Direction",
         "DisconnectOptions", "DropReason", "Event", "EventStreamResponse", "FailoverOptions", "ID",
         "InMemorySessionStore",
-        "Instant", "JSONBodyDecoder", "JSONBodyEncoder", "Kind", "LateDeliveryPolicy",
+        "Instant", "JSONBodyDecoder", "JSONBodyEncoder", "KeepAliveMemory", "Kind",
+        "LateDeliveryPolicy",
         "ListenerToken", "LoopbackFaults", "MQTTRedirectPolicy", "MessageRefusal", "ManualClock",
         "MessageRouter",
         "NegotiatedTLS",

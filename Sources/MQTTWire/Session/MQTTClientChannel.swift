@@ -32,6 +32,10 @@ struct MQTTClientChannel: Sendable {
     private(set) var handshake = MQTTClientHandshake()
     var authentication = MQTTClientAuthentication()
     var keepAlive = MQTTKeepAlive(interval: .zero, at: .zero)
+    /// What is known of the silence that the path bears.
+    private(set) var probe: MQTTKeepAliveProbe?
+    /// The keep alive that the server expects, which bounds the interval of pings.
+    private var announcedKeepAlive = Duration.zero
     var decoder: MQTTPacketDecoder
     var writer: MQTTPacketWriter
     var events = MQTTClientEventQueue()
@@ -40,6 +44,7 @@ struct MQTTClientChannel: Sendable {
 
     init(_ configuration: MQTTClientConfiguration) {
         self.configuration = configuration
+        probe = configuration.keepAliveProbe
         decoder = MQTTPacketDecoder(
             version: configuration.version,
             role: .client,
@@ -78,7 +83,8 @@ struct MQTTClientChannel: Sendable {
         try write(.connect(packet), at: now)
         handshake = MQTTClientHandshake(packet, expectsSession: expectsSession)
         authentication = MQTTClientAuthentication(method: packet.properties.authenticationMethod)
-        keepAlive = MQTTKeepAlive(interval: .seconds(Int64(packet.keepAlive)), at: now)
+        announcedKeepAlive = .seconds(Int64(packet.keepAlive))
+        keepAlive = MQTTKeepAlive(interval: pingInterval, at: now)
         aliases = MQTTReceivedAliases(maximum: packet.properties.topicAliasMaximum ?? 0)
         state = .connecting(deadline: now.advanced(by: configuration.connectTimeout))
     }
@@ -189,7 +195,8 @@ struct MQTTClientChannel: Sendable {
             return .refused(.packetSizeTooSmall(limits.maximumPacketSize))
         }
         if let seconds = connack.properties.serverKeepAlive {
-            keepAlive.interval = .seconds(Int64(seconds))
+            announcedKeepAlive = .seconds(Int64(seconds))
+            keepAlive.interval = pingInterval
         }
         guard case .connecting(let deadline) = state, authentication.isUsed else {
             state = .connected
@@ -215,6 +222,10 @@ struct MQTTClientChannel: Sendable {
         switch packet {
         case .pingresp:
             keepAlive.notePingResponse()
+            if probe != nil, let silence = keepAlive.takeSilence() {
+                probe?.noteAnswer(after: silence)
+                keepAlive.interval = pingInterval
+            }
             return nil
         case .disconnect(let disconnect):
             // Only the client may set the interval (MQTT 5, 3.14.2-2).
@@ -241,6 +252,11 @@ struct MQTTClientChannel: Sendable {
     }
 
     // MARK: Time and the end
+
+    /// The time of silence after which a PINGREQ is due.
+    private var pingInterval: Duration {
+        probe?.interval(within: announcedKeepAlive) ?? announcedKeepAlive
+    }
 
     /// The time at which CONNACK, a PINGREQ or a PINGRESP is due.
     var deadline: WireInstant? {
@@ -282,10 +298,30 @@ struct MQTTClientChannel: Sendable {
         }
     }
 
+    /// Notes that the peer has closed the stream.
+    ///
+    /// Something that forgets silent connections may do so before a PINGREQ is due.
+    mutating func noteEndOfStream(at now: WireInstant) {
+        guard isConnected, probe != nil, keepAlive.interval > .zero, !keepAlive.isPinging else {
+            return
+        }
+        probe?.noteLoss(after: keepAlive.silence(at: now), wasAsked: false)
+    }
+
     /// Ends the connection, and the calls that end with it.
     mutating func close(_ closure: MQTTClosure, abandoning calls: [any MQTTCall]) {
         state = .closed
+        noteLoss(closure)
         for call in calls { events.append(.abandoned(call)) }
         events.append(.closed(closure))
+    }
+
+    /// Notes that the path has not borne the silence before the last PINGREQ, if that had no answer.
+    private mutating func noteLoss(_ closure: MQTTClosure) {
+        guard probe != nil, let silence = keepAlive.takeSilence() else { return }
+        switch closure {
+        case .keepAliveTimedOut, .endOfStream: probe?.noteLoss(after: silence, wasAsked: true)
+        default: break
+        }
     }
 }

@@ -16,6 +16,8 @@ package struct MQTTClientConfiguration: Sendable {
     package var keepsSession = false
     /// Whether messages name their topics by aliases, as far as the server allows it.
     package var usesTopicAliases = true
+    /// What is known of the silence that the path bears; nil if pings follow the keep alive alone.
+    package var keepAliveProbe: MQTTKeepAliveProbe?
     /// Whether packets are reported as ``MQTTClientEvent/trace(_:)``.
     package var isTracing = false
 

@@ -47,6 +47,9 @@ package struct MQTTClientConnection: ProtocolCore {
     /// Whether PINGREQ is sent after silence; the server's interval replaces the client's.
     package var keepsAlive: Bool { channel.keepAlive.interval > .zero }
 
+    /// What is known of the silence that the path bears; nil if pings follow the keep alive alone.
+    package var keepAliveProbe: MQTTKeepAliveProbe? { channel.probe }
+
     /// Notes that the driver has stopped or resumed reading.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         channel.keepAlive.holdReading(isHeld, at: now)
@@ -92,6 +95,12 @@ package struct MQTTClientConnection: ProtocolCore {
     // MARK: The end
 
     package mutating func receiveEndOfStream(at now: WireInstant) {
+        channel.noteEndOfStream(at: now)
+        close(.endOfStream)
+    }
+
+    package mutating func receiveLoss(at now: WireInstant) {
+        // A network that is gone says nothing about silence.
         close(.endOfStream)
     }
 

@@ -25,6 +25,8 @@ package struct MQTTKeepAlive: Sendable {
     private var lastSent: WireInstant
     private var lastReceived: WireInstant
     private var pingDeadline: WireInstant?
+    /// How long both directions were silent before the PINGREQ that waits for its answer; nil without one.
+    private var silence: Duration?
     private var isReadingHeld = false
 
     package init(interval: Duration, at now: WireInstant) {
@@ -60,6 +62,7 @@ package struct MQTTKeepAlive: Sendable {
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         isReadingHeld = isHeld
         pingDeadline = nil
+        silence = nil
         lastReceived = now
     }
 
@@ -71,8 +74,27 @@ package struct MQTTKeepAlive: Sendable {
     package mutating func due(at now: WireInstant) -> Due {
         guard let deadline, deadline <= now else { return .nothing }
         guard pingDeadline == nil else { return .giveUp }
+        if !isReadingHeld {
+            pingDeadline = now.advanced(by: pingTimeout)
+            silence = silence(at: now)
+        }
         lastSent = now
-        if !isReadingHeld { pingDeadline = now.advanced(by: pingTimeout) }
         return .ping
     }
+
+    /// Whether a PINGREQ waits for its answer.
+    var isPinging: Bool { pingDeadline != nil }
+
+    /// How long both directions have been silent.
+    ///
+    /// The interval counts from the last PINGREQ, and the silence from its answer. A difference of up to an eighth of
+    /// the interval, and up to 5 seconds, is therefore no difference.
+    func silence(at now: WireInstant) -> Duration {
+        let silence = max(lastSent, lastReceived).duration(to: now)
+        let shortest = interval - min(interval / 8, .seconds(5))
+        return silence < shortest ? silence : max(silence, interval)
+    }
+
+    /// Takes the silence before the PINGREQ that was answered, or that waits for its answer.
+    mutating func takeSilence() -> Duration? { silence.take() }
 }
