@@ -75,9 +75,8 @@ struct MQTTDialect: ConnectionDialect {
         subscriptions.conclude(cause, keepsSession: keepsSession)
         replies.conclude(unanswered)
         if isForGood { catchAll.end() }
-        session.conclude(
-            unanswered,
-            keepsSession: keepsSession && !isForGood
-        )
+        // Stored messages wait for the next connection even if the server grants no session.
+        let keepsMessages = keepsSession || configuration.value.keepsSession
+        session.conclude(unanswered, keepsSession: keepsMessages && !isForGood)
     }
 }

@@ -319,6 +319,39 @@ struct StoredSessionTests {
         await transport.shutdown()
     }
 
+    @Test("A server that grants no session: a stored message is sent over the next connection, too")
+    func notGranted() async throws {
+        _ = store.insert(StoredMessage(topic: "t", body: [0x78], qos: 1))
+        let send = ("32 07 0001 74 8001 00 78" as Hex).bytes
+        let first = ScriptedByteStream(
+            .skip(21),
+            .reply(("20 08 00 00 05 11 00000000" as Hex).bytes),
+            .expect(send),
+            .expect(("E0 00" as Hex).bytes)
+        )
+        let next = ScriptedByteStream(
+            .skip(21),
+            .reply(("20 03 00 00 00" as Hex).bytes),
+            .expect(send),
+            .reply(("40 02 8001" as Hex).bytes)
+        )
+        let (transport, provider) = try scripted([first, next], version: .v5) {
+            bare(&$0)
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(60)
+            $0.drainTimeout = .zero
+            $0.store = store
+        }
+        try await provider.connect()
+        try await waitUntil { first.hasReached(3) }
+        try await provider.disconnect()
+        #expect(store.messages().count == 1)
+        try await provider.connect()
+        try await waitUntil { store.messages().isEmpty }
+        #expect(first.failures == [] && next.failures == [])
+        await transport.shutdown()
+    }
+
     @Test("A client with another identifier sends the messages as new ones")
     func otherClient() async throws {
         try await sendUntilTheEnd(
