@@ -80,16 +80,15 @@
 
         var count: Int { highest.withLock { $0 } }
 
-        /// Reads the number every second until the task is cancelled. Two readings in a row have to reach a number,
-        /// since one may have counted messages that were just on their way.
+        /// Reads the number every second until the task is cancelled. Ten readings in a row have to reach a number: after
+        /// a kill, some count messages that are on their way, or come from a node that is not in step.
         func watch(_ read: @Sendable () async -> Int) async {
             let before = await read()
-            var last = before
+            var last: [Int] = []
             while (try? await Task.sleep(for: .seconds(1))) != nil {
-                let now = await read()
-                let both = min(last, now) - before
-                highest.withLock { $0 = max($0, both) }
-                last = now
+                last = last.suffix(9) + [await read()]
+                guard last.count == 10, let least = last.min() else { continue }
+                highest.withLock { $0 = max($0, least - before) }
             }
         }
     }

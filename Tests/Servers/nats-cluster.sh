@@ -54,6 +54,7 @@ grep -q '"status":"ok"' <&3
 SCRIPT
         cat > "$folder/tool" << SCRIPT
 #!/usr/bin/env bash
+exec 2> /dev/null
 exec 3<> "/dev/tcp/127.0.0.1/\$(($base + 10 * \$1 + 3))" || exit 1
 printf 'GET /jsz?accounts=1&streams=1&consumers=1 HTTP/1.0\r\n\r\n' >&3
 timeout 5 sed '1,/^\r*\$/d' <&3
