@@ -89,11 +89,12 @@ int waybill_sqlite_is_available(void) {
 }
 #endif
 
-int waybill_sqlite_claim(const char *path, uint64_t *device, uint64_t *inode) {
+int waybill_sqlite_claim(const char *path, uint64_t *device, uint64_t *inode, int *is_new) {
     // SQLite gives its own files the permissions of this one. A file that is there is not opened: closing it would
     // end the locks that this process has on it.
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file >= 0) close(file);
+    if (is_new != NULL) *is_new = file >= 0;
     struct stat status;
     if (stat(path, &status) != 0) return errno;
     // A pipe or a device could make the first read wait forever.

@@ -13,16 +13,20 @@ import WireCore
 /// a file when the process closes any descriptor of the file (POSIX, `fcntl`). A second store therefore must not even
 /// open it. Symbolic and hard links lead to the same claim.
 final class SQLiteFileClaim: Sendable {
+    private typealias Claimed = (identity: Identity, number: UInt64)
+
     private struct Identity: Hashable {
         var device: UInt64 = 0
         var inode: UInt64 = 0
     }
 
-    private static let claimed = Locked<Set<Identity>>([])
+    /// The claims of the process, each with its number.
+    private static let claimed = Locked<(claims: [Identity: UInt64], last: UInt64)>(([:], 0))
 
     /// The absolute path.
     let path: String
     private let identity: Identity
+    private let number: UInt64
 
     /// Claims the file, and makes an empty one if there is none.
     ///
@@ -34,27 +38,34 @@ final class SQLiteFileClaim: Sendable {
         let absolute =
             path.utf8.first == UInt8(ascii: "/")
             ? path : FileManager.default.currentDirectoryPath + "/" + path
-        let made = Self.claimed.withLock { claimed -> Result<Identity, SQLiteStoreError> in
+        let made = Self.claimed.withLock { claimed -> Result<Claimed, SQLiteStoreError> in
             var identity = Identity()
-            let code = waybill_sqlite_claim(absolute, &identity.device, &identity.inode)
+            var isNew: Int32 = 0
+            let code = waybill_sqlite_claim(absolute, &identity.device, &identity.inode, &isNew)
             guard code == 0 else {
                 return .failure(
                     SQLiteStoreError(.cannotOpen, "the system's error \(code)", path: path)
                 )
             }
-            guard claimed.insert(identity).inserted else {
+            // A new file may have the inode of a deleted one that was just closed, and whose claim ends soon.
+            guard isNew != 0 || claimed.claims[identity] == nil else {
                 return .failure(
                     SQLiteStoreError(.inUse, "a store of this process has it", path: path)
                 )
             }
-            return .success(identity)
+            claimed.last &+= 1
+            claimed.claims[identity] = claimed.last
+            return .success((identity, claimed.last))
         }
-        identity = try made.get()
+        (identity, number) = try made.get()
         self.path = absolute
     }
 
     deinit {
-        Self.claimed.withLock { _ = $0.remove(identity) }
+        Self.claimed.withLock { claimed in
+            guard claimed.claims[identity] == number else { return }
+            claimed.claims[identity] = nil
+        }
     }
 
     /// Whether the path still leads to the claimed file.
@@ -62,7 +73,7 @@ final class SQLiteFileClaim: Sendable {
         Self.claimed.withLock { _ in
             var identity = Identity()
             return FileManager.default.fileExists(atPath: path)
-                && waybill_sqlite_claim(path, &identity.device, &identity.inode) == 0
+                && waybill_sqlite_claim(path, &identity.device, &identity.inode, nil) == 0
                 && identity == self.identity
         }
     }

@@ -33,9 +33,9 @@ enum {
 };
 
 // Makes an empty file that only its owner may read, unless there is a file, and finds its identity: the same for all
-// names and links of one file. One thread of the process at a time may call. The result is 0 or the system's error
-// number; only a regular file has none.
-int waybill_sqlite_claim(const char *path, uint64_t *device, uint64_t *inode);
+// names and links of one file. *is_new tells whether the file was made; it may be NULL. One thread of the process at a
+// time may call. The result is 0 or the system's error number; only a regular file has none.
+int waybill_sqlite_claim(const char *path, uint64_t *device, uint64_t *inode, int *is_new);
 
 // Opens a database for reading and writing. One thread at a time may use it, with its statements. *database is NULL
 // without SQLite or memory; otherwise it must be closed, also after an error.
