@@ -76,7 +76,7 @@ struct MQTTDialect: ConnectionDialect {
         replies.conclude(unanswered)
         if isForGood { catchAll.end() }
         // Stored messages wait for the next connection even if the server grants no session.
-        let keepsMessages = keepsSession || configuration.value.keepsSession
-        session.conclude(unanswered, keepsSession: keepsMessages && !isForGood)
+        let isStored = configuration.value.keepsSession && configuration.value.store != nil
+        session.conclude(unanswered, keepsSession: (keepsSession || isStored) && !isForGood)
     }
 }

@@ -167,6 +167,7 @@ struct SQLiteBacklog {
     ///
     /// - Returns: Calls to make with no lock held.
     mutating func removeAll() -> [@Sendable () -> Void] {
+        guard !isClosed else { return [] }
         let completions = insertions.values.compactMap { insertion in
             insertion.completion.map { completion -> @Sendable () -> Void in
                 { [id = insertion.message.id] in completion(.success(id)) }

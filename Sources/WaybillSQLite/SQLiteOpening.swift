@@ -55,9 +55,10 @@ enum SQLiteOpening {
     ) throws(SQLiteStoreError) -> SQLiteDatabase {
         try lookAtHeader(claim, path)
         let database = try SQLiteDatabase(claim, path: path)
-        // An empty log has nothing to keep, and is removed.
+        // An empty log has nothing to keep, and is removed. The size is an `NSNumber` or a `UInt`, depending on what the
+        // app links.
         let log = try? FileManager.default.attributesOfItem(atPath: claim.path + "-wal")
-        database.keepLog((log?[.size] as? UInt64 ?? 0) > 0)
+        database.keepLog("\(log?[.size] ?? 0)" != "0")
         // A schema has no function that acts on its own (sqlite.org/security.html).
         try database.execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
         // In this mode SQLite keeps the index of the log in memory, so that a file cannot be shared at all

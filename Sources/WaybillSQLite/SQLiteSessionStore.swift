@@ -20,7 +20,7 @@ import WireCore
 ///
 /// One serial queue writes the file. Callers that store messages at the same time wait for one transaction together.
 /// Nothing that an event loop calls waits for the disk. The functions that are passed in, such as the option `onEvent`,
-/// run on other queues, and may call the store.
+/// run on other queues or on the thread of the caller, and may call the store.
 public final class SQLiteSessionStore: SessionStore {
     /// How long removals wait for a transaction of their own; a message that is stored meanwhile takes them with it.
     static let removalDelay = DispatchTimeInterval.milliseconds(20)
@@ -112,7 +112,8 @@ public final class SQLiteSessionStore: SessionStore {
     /// Writes what waits, and lets go of the file.
     ///
     /// Blocks the thread for one transaction. Messages are refused from now on. What cannot be written any more is told
-    /// by ``Event/lost(_:_:)``. Without a call the file is closed soon after the last reference to the store is gone.
+    /// by ``Event/lost(_:_:)``. Without a call the file is closed soon after the last reference to the store is
+    /// gone, with `batched` after its time at the latest.
     public func close() {
         state.withLock { $0.backlog.close() }
         let (lost, failure) = queue.sync { () -> ([StoredMessage], SQLiteStoreError?) in
@@ -192,7 +193,9 @@ public final class SQLiteSessionStore: SessionStore {
                 options.maximumAge.map { now.milliseconds.subtractingClamped($0.milliseconds) }
                 ?? .min
             var messages: [StoredMessage] = []
-            for (message, stored) in rows.values {
+            // A message that the backlog does not know is removed, but the disk has not taken that yet.
+            let known = state.withLock { $0.backlog.sizes }
+            for (message, stored) in rows.values where known[message.id] != nil {
                 let expiry = message.expiry?.milliseconds ?? .max
                 guard expiry <= now.milliseconds || stored <= oldest else {
                     messages.append(message)

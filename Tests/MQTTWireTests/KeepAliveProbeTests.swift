@@ -158,6 +158,7 @@ import WireCore
         "Only an end that silence explains teaches: no answer, or the peer's end in silence, twice",
         arguments: [
             ("no answer", 80, 0), ("end", nil, 1), ("loss", nil, 0), ("DISCONNECT", nil, 0),
+            ("loss after ping", 80, 0),
         ] as [(String, Int64?, Int)]
     )
     func ends(how: String, broken: Int64?, strikes: Int) throws {
@@ -169,6 +170,9 @@ import WireCore
         switch how {
         case "end": harness.client.receiveEndOfStream(at: harness.now)
         case "loss": harness.client.receiveLoss(at: harness.now)
+        case "loss after ping":
+            harness.advance(.seconds(10))
+            harness.client.receiveLoss(at: harness.now)
         case "DISCONNECT": harness.client.disconnect(MQTTDisconnect(), at: harness.now)
         default:
             harness.advance(.seconds(10))

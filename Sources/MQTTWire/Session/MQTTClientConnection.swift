@@ -100,7 +100,7 @@ package struct MQTTClientConnection: ProtocolCore {
     }
 
     package mutating func receiveLoss(at now: WireInstant) {
-        // A network that is gone says nothing about silence.
+        // A network that is gone says nothing about silence, unless a PINGREQ waits for its answer.
         close(.endOfStream)
     }
 

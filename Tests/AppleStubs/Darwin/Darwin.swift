@@ -58,6 +58,27 @@ public enum POSIXErrorCode: Int32, Hashable, Sendable {
 public var O_RDONLY: Int32 { 0 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var O_WRONLY: Int32 { 0x1 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var O_APPEND: Int32 { 0x8 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var O_CREAT: Int32 { 0x200 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var STDOUT_FILENO: Int32 { 1 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public typealias mode_t = UInt16
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func open(_ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 { -1 }
+
+@available(macOS 10.12, iOS 10.0, tvOS 10.0, watchOS 3.0, visionOS 1.0, *)
+public var CLOCK_MONOTONIC: clockid_t { clockid_t(rawValue: 6) }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public var O_CLOEXEC: Int32 { 0x100_0000 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)

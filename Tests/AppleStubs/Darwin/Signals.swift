@@ -108,3 +108,19 @@ public func pthread_sigmask(
     _ set: UnsafePointer<sigset_t>!,
     _ oset: UnsafeMutablePointer<sigset_t>!
 ) -> Int32 { 0 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var SIGINT: Int32 { 2 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var SIGTERM: Int32 { 15 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public typealias sig_t = @convention(c) (Int32) -> Void
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var SIG_IGN: sig_t! { nil }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+@discardableResult
+public func signal(_ sig: Int32, _ handler: sig_t!) -> sig_t! { nil }
