@@ -5,6 +5,8 @@
 #endif
 
 /// A send that a transport has accepted and the peer has not acknowledged.
+///
+/// The response topic, the correlation data and `isText` of the send are not stored.
 public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
     /// The stage of the exchange between client and server.
     public enum Stage: Int, Hashable, Codable, Sendable {
