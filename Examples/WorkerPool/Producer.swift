@@ -29,7 +29,7 @@ struct Producer: Sendable {
         while true {
             do {
                 let receipt = try await provider.request(.submit("\(number)", pool))
-                // MQTT 5, 3.4.2.1: nobody has subscribed yet, so the broker has dropped the job.
+                // MQTT 5, 3.4.2.1: there is no subscription yet, so the broker has dropped the job.
                 guard receipt.reason == "No matching subscribers" else { return }
             } catch {
                 // The broker may have the job or not. It is submitted again, so it may be done twice.
