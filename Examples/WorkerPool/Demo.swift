@@ -69,7 +69,7 @@ struct Demo: Sendable {
             try await group.next()
             let next = Stop()
             group.addTask { try await work("worker-4", pool, url, next, ledger) {} }
-            await submitted
+            try await submitted
             for await count in await ledger.counts() where count >= Self.jobs {
                 break
             }

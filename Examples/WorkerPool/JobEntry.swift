@@ -18,6 +18,12 @@ struct JobPool: Sendable {
     /// A small number spreads jobs evenly, and a killed worker delays few of them.
     let prefetch: UInt16
 
+    /// The topic or the queue, in the words of the protocol.
+    fileprivate var address: String { wire == .mqtt ? name : "/queue/\(name)" }
+
+    /// Where jobs are set aside that have failed.
+    var failed: JobPool { JobPool(wire: wire, name: "\(name)-failed", prefetch: prefetch) }
+
     /// The headers that declare a quorum queue. They must be the same wherever the queue is named.
     fileprivate var queueHeaders: Headers {
         wire == .stomp
@@ -33,25 +39,27 @@ enum JobEntry: EntryType {
     case take(JobPool)
     /// A job is done.
     case done(Message.ID)
+    /// A job has failed again and again, and is put where somebody can look at it.
+    case setAside(String, JobPool)
     /// No further jobs are wanted.
     case leave(JobPool)
 
     var topic: String? {
         switch self {
-        case .submit(_, let pool): pool.wire == .mqtt ? pool.name : "/queue/\(pool.name)"
-        // MQTT 5, 4.8.2: each message goes to one of the subscribers that share the name `workers`.
-        case .take(let pool), .leave(let pool):
-            pool.wire == .mqtt ? "$share/workers/\(pool.name)" : "/queue/\(pool.name)"
+        case .submit(_, let pool), .take(let pool), .leave(let pool): pool.address
+        case .setAside(_, let pool): pool.failed.address
         case .done: nil
         }
     }
 
     var command: EntryCommand {
         switch self {
-        case .submit(_, let pool): pool.wire == .mqtt ? .send(qos: .atLeastOnce) : .send
+        case .submit(_, let pool), .setAside(_, let pool):
+            pool.wire == .mqtt ? .send(qos: .atLeastOnce) : .send
         case .take(let pool):
+            // MQTT 5, 4.8.2: each message goes to one of the subscribers that share the name.
             pool.wire == .mqtt
-                ? .subscribe(qos: .atLeastOnce, acknowledgement: .manual)
+                ? .subscribe(qos: .atLeastOnce, shareName: "workers", acknowledgement: .manual)
                 : .subscribe(ackMode: .clientIndividual, acknowledgement: .manual)
         case .done(let id): .ack(id)
         case .leave: .unsubscribe
@@ -59,12 +67,15 @@ enum JobEntry: EntryType {
     }
 
     var body: EntryBody {
-        if case .submit(let job, _) = self { .text(job) } else { .none }
+        switch self {
+        case .submit(let job, _), .setAside(let job, _): .text(job)
+        case .take, .done, .leave: .none
+        }
     }
 
     var headers: Headers {
         switch self {
-        case .submit(_, let pool):
+        case .submit(_, let pool), .setAside(_, let pool):
             var headers = pool.queueHeaders
             if pool.wire == .stomp { headers["persistent"] = "true" }
             return headers
@@ -107,4 +118,9 @@ extension JobPool {
             return Provider(transport: transport)
         }
     }
+}
+
+extension Receipt {
+    /// Whether the broker has the job. Without a subscription it drops it, and says so (MQTT 5, 3.4.2.1).
+    var wasTaken: Bool { reason?.hasPrefix("No matching subscribers") != true }
 }

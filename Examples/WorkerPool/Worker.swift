@@ -5,13 +5,22 @@ import Waybill
 /// A job is acknowledged after it is done. So a job whose worker was killed is done again, by another worker or by the
 /// next one with the same name: at least once. A worker that is stopped with ``Stop`` finishes its job and
 /// acknowledges it first, so none of its jobs is done again.
+///
+/// A job that fails is tried again by its worker, and then set aside for somebody to look at. It cannot simply stay
+/// unacknowledged: a broker delivers such a job again only over the next connection, and until then it fills one of the
+/// places of ``JobPool/prefetch``.
 struct Worker: Sendable {
+    /// The number of times that a job is tried.
+    static let attempts = 3
+
     let pool: JobPool
     let provider: Provider<JobEntry>
     /// Does a job.
     let work: @Sendable (String) async throws -> Void
     /// Receives what the worker has to say.
     let report: @Sendable (String) -> Void
+    /// The pause after the first failure of a job; later ones are longer.
+    var pause = Duration.milliseconds(100)
 
     /// Works until a stop is requested, or until the subscription fails.
     ///
@@ -30,17 +39,40 @@ struct Worker: Sendable {
         stop.onStop { taking.cancel() }
         do { try await taking.value } catch is CancellationError {}
         await hangUp()
+        // An MQTT subscription ends with its stream, and this one has to stay.
+        withExtendedLifetime(jobs) {}
         report("stopped")
     }
 
     private func handle(_ job: Message) async {
+        let text = job.text ?? ""
         do {
-            try await work(job.text ?? "")
+            if await !isDone(text) {
+                let receipt = try await provider.request(.setAside(text, pool))
+                guard receipt.wasTaken else {
+                    // It stays with this worker, which tries it again after the next connect.
+                    return report("job \(text): nobody listens to \(pool.failed.name)")
+                }
+            }
             if let id = job.id { try await provider.request(.done(id)) }
         } catch {
-            // It was not acknowledged, so the broker delivers the job again.
-            report("job \(job.text ?? ""): \(error)")
+            // The connection was lost, for instance. The broker delivers the job again over the next one.
+            report("job \(text): \(error)")
         }
+    }
+
+    /// Tries to do a job, with a pause after each failure.
+    private func isDone(_ job: String) async -> Bool {
+        for attempt in 1...Self.attempts {
+            do {
+                try await work(job)
+                return true
+            } catch {
+                report("job \(job), attempt \(attempt): \(error)")
+            }
+            try? await Task.sleep(for: pause * attempt)
+        }
+        return false
     }
 
     /// Hands over: jobs that were delivered and not begun are left to others.

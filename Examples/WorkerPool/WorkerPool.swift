@@ -75,7 +75,8 @@ struct WorkerPool {
             keepsSession: false
         )
         let numbers = options.first..<options.first + options.count
-        await Producer(pool: options.pool, provider: provider).submit(numbers)
+        try await Producer(pool: options.pool, provider: provider, report: { say($0) })
+            .submit(numbers)
         try await provider.disconnect()
         await provider.shutdown()
         say("submitted \(numbers.count)")
@@ -111,7 +112,8 @@ private struct Options {
             values[option] = value
         }
         func number(_ option: String) -> Int? {
-            values.removeValue(forKey: option).flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 }
+            values.removeValue(forKey: option).flatMap { Int($0) }
+                .flatMap { (0...1_000_000_000).contains($0) ? $0 : nil }
         }
         url = values.removeValue(forKey: "--url") ?? ""
         name = values.removeValue(forKey: "--name") ?? ""

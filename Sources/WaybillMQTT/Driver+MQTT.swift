@@ -42,14 +42,17 @@ extension Driver where Core == MQTTClientConnection {
                 )
             }
         } catch {
-            call.fail(MQTTErrorMapping.error(error, request))
+            let failure = MQTTErrorMapping.error(error, request)
+            guard subscriptions.count == 1, case .packetTooLarge = error else {
+                return call.fail(failure)
+            }
+            // The filter alone is too long for this server, which is no reason to give the others up.
+            didAnswer(.success([MQTTGrant(result: .failure(failure), hasBacklog: false)]))
         }
     }
 
-    /// Whether the server supports subscription identifiers.
-    var hasSubscriptionIdentifiers: Bool {
-        withCore { core, _ in core.limits.subscriptionIdentifiersAvailable }
-    }
+    /// The limits of the server.
+    var limits: MQTTServerLimits { withCore { core, _ in core.limits } }
 
     /// Sends UNSUBSCRIBE without waiting.
     ///
@@ -160,11 +163,46 @@ extension Driver where Core == MQTTClientConnection {
     var repeatedSerials: MQTTRepeatedSerials { withCore { core, _ in core.repeatedSerials } }
 }
 
-extension Array {
-    /// Divides a list among packets.
-    func batches(of size: Int) -> [[Element]] {
-        stride(from: 0, to: count, by: size).map { start in
-            Array(self[start..<Swift.min(start + size, count)])
+extension MQTTServerLimits {
+    /// The error with which a filter is refused without asking the server; nil for none.
+    func refusal(of subscription: MQTTSubscription, _ request: Request) -> WaybillError? {
+        do throws(MQTTSendError) {
+            try check(subscription)
+            return nil
+        } catch {
+            var about = request
+            about.topic = subscription.filter
+            return MQTTErrorMapping.error(error, about)
         }
+    }
+}
+
+extension Array {
+    /// Divides a list among packets, in order.
+    ///
+    /// - Parameters:
+    ///   - limits: The limits of the server. An element that is too long for it has a packet of its own.
+    ///   - userProperties: The user properties of each packet.
+    ///   - filter: Returns the filter of an element.
+    /// - Returns: The elements of each packet.
+    func batches(
+        within limits: MQTTServerLimits,
+        beside userProperties: [MQTTUserProperty] = [],
+        _ filter: (Element) -> String
+    ) -> [[Element]] {
+        let space = limits.roomForFilters(beside: userProperties)
+        var batches: [[Element]] = []
+        var (count, room) = (0, 0)
+        for element in self {
+            let byteCount = MQTTServerLimits.byteCount(of: filter(element))
+            if count == 0 || count == MQTTFilterRequest.maximumBatchSize || byteCount > room {
+                batches.append([])
+                (count, room) = (0, space)
+            }
+            batches[batches.count - 1].append(element)
+            count += 1
+            room -= byteCount
+        }
+        return batches
     }
 }

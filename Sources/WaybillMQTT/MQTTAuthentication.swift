@@ -13,8 +13,10 @@ final class MQTTAuthentication: Sendable {
         /// The app's exchange; nil while a task has it, and between exchanges.
         var exchange: (any MQTTAuthenticationExchange)?
         var task: Task<Void, Never>?
-        /// Resolves with the end of the re-authentication that is under way; nil without one.
-        var repetition: Promise<Void>?
+        /// The data of CONNECT, until it is sent.
+        var firstData: [UInt8]?
+        /// The re-authentication that is under way; nil without one.
+        var repetition: Repetition?
         /// The error because of which this side closes the connection.
         var failure: WaybillError?
         var isOver = false
@@ -24,13 +26,22 @@ final class MQTTAuthentication: Sendable {
     struct Opening: Sendable {
         let exchange: any MQTTAuthenticationExchange
         let data: [UInt8]?
+        let properties: MQTTAuthProperties
+    }
+
+    /// A re-authentication.
+    private struct Repetition: Sendable {
+        /// Resolves with its first data, or with the end of the connection.
+        let opening = Promise<Opening>()
+        /// Resolves with its end.
+        let done = Promise<Void>()
+        /// The time limit of the whole, the verification of the server included.
+        let deadline: WireInstant
     }
 
     let method: String
     private let authenticator: any MQTTAuthenticator
     private let context: MQTTAuthenticationContext
-    /// The data of CONNECT.
-    private let firstData: [UInt8]?
     private let state: Locked<State>
 
     private init(
@@ -40,9 +51,8 @@ final class MQTTAuthentication: Sendable {
     ) {
         self.authenticator = authenticator
         self.context = context
-        firstData = opening.data
         method = authenticator.method
-        state = Locked(State(exchange: opening.exchange))
+        state = Locked(State(exchange: opening.exchange, firstData: opening.data))
     }
 
     /// Begins the exchange of a new connection.
@@ -75,15 +85,15 @@ final class MQTTAuthentication: Sendable {
         _ authenticator: any MQTTAuthenticator,
         _ context: MQTTAuthenticationContext,
         within timeout: Duration,
-        by clock: any TimerSource
+        by clock: any TimerSource,
+        into opening: Promise<Opening> = Promise()
     ) async throws -> Opening {
-        let opening = Promise<Opening>()
         // A task of its own, because the app's code may ignore a cancellation.
         let task = opening.resolve {
             do {
                 var exchange = try await authenticator.makeExchange(context)
                 let data = try await exchange.begin()
-                return Opening(exchange: exchange, data: data)
+                return Opening(exchange: exchange, data: data, properties: exchange.properties)
             } catch {
                 throw Self.error(error, isVerification: false)
             }
@@ -95,33 +105,35 @@ final class MQTTAuthentication: Sendable {
         return begun
     }
 
-    /// Adds the method and the first data to a CONNECT.
+    /// Adds the method and the first data to the CONNECT.
     func complete(_ packet: MQTTConnect) -> MQTTConnect {
         var packet = packet
         packet.properties.authenticationMethod = method
-        packet.properties.authenticationData = firstData
+        packet.properties.authenticationData = state.withLock { $0.firstData.take() }
         return packet
     }
 
     // MARK: Steps
 
     /// Answers data of the server.
-    func respond(to data: [UInt8]?, over connection: MQTTConnection) {
+    func respond(to challenge: MQTTProperties, over connection: MQTTConnection) {
         run(over: connection) { exchange in
-            try await exchange.respond(to: data)
-        } then: { answer in
+            exchange.receive(MQTTAuthProperties(challenge))
+            let data = try await exchange.respond(to: challenge.authenticationData)
+            return (data, exchange.properties.wire)
+        } then: { data, explanation in
             try connection.driver.withCore(.immediate) { core, now throws(MQTTSendError) in
                 guard !core.isFinished else { return }
-                try core.authenticate(answer, at: now)
+                try core.authenticate(data, explaining: explanation, at: now)
             }
         }
     }
 
     /// Verifies the server of a new connection, which is not read from until then.
-    func verify(_ data: [UInt8]?, over connection: MQTTConnection) {
+    func verify(_ connack: MQTTProperties, over connection: MQTTConnection) {
         connection.driver.setReading(false)
         run(over: connection, isVerification: true) { exchange in
-            try await exchange.finish(with: data)
+            try await exchange.finish(with: connack.authenticationData)
         } then: {
             connection.driver.withCore(.immediate) { core, now in core.acceptServer(at: now) }
         }
@@ -129,20 +141,22 @@ final class MQTTAuthentication: Sendable {
 
     /// Ends a re-authentication that the server has accepted.
     ///
-    /// The app's code has as much time for it as the server had. The core has no time limit left.
-    func finish(_ data: [UInt8]?, over connection: MQTTConnection) {
-        let (clock, timeout) = (connection.clock, connection.configuration.acknowledgementTimeout)
-        let timer = clock.scheduleTimer(at: clock.now.advanced(by: timeout)) {
+    /// The app's code has the rest of the time for it. The core has no time limit left.
+    func finish(_ last: MQTTProperties, over connection: MQTTConnection) {
+        let clock = connection.clock
+        let deadline = state.withLock { $0.repetition?.deadline } ?? clock.now
+        let timer = clock.scheduleTimer(at: deadline) {
             [weak self, weak connection] in
             guard let self, let connection else { return }
             let error = WaybillError(.timedOut, "the server was not verified in time")
             fail(error, over: connection)
         }
         run(over: connection, isVerification: true) { exchange in
-            try await exchange.finish(with: data)
+            exchange.receive(MQTTAuthProperties(last))
+            try await exchange.finish(with: last.authenticationData)
         } then: { [self] in
             clock.cancelTimer(timer)
-            state.withLock { $0.repetition.take() }?.resolve(.success(()))
+            state.withLock { $0.repetition.take() }?.done.resolve(.success(()))
         }
     }
 
@@ -154,27 +168,28 @@ final class MQTTAuthentication: Sendable {
             @escaping @Sendable (inout any MQTTAuthenticationExchange) async throws -> Answer,
         then: @escaping @Sendable (Answer) throws -> Void
     ) {
-        guard var exchange = state.withLock({ $0.isOver ? nil : $0.exchange.take() }) else {
-            return
-        }
-        let task = Task { @concurrent in
-            do {
-                let answer = try await step(&exchange)
-                // Before the answer, which the server may answer at once.
-                state.withLock { $0.exchange = isVerification ? nil : exchange }
-                try then(answer)
-            } catch let error as MQTTSendError {
-                let request = Request(topic: nil, command: .connect)
-                fail(MQTTErrorMapping.error(error, request), over: connection)
-            } catch {
-                fail(Self.error(error, isVerification: isVerification), over: connection)
+        // Begun under the lock, so that the end of the connection cancels this task and no earlier one.
+        state.withLock { state in
+            guard !state.isOver, let begun = state.exchange.take() else { return }
+            state.task = Task { @concurrent in
+                var exchange = begun
+                do {
+                    let answer = try await step(&exchange)
+                    // Before the answer, which the server may answer at once.
+                    note(isVerification ? nil : exchange)
+                    try then(answer)
+                } catch let error as MQTTSendError {
+                    let request = Request(topic: nil, command: .connect)
+                    fail(MQTTErrorMapping.error(error, request), over: connection)
+                } catch {
+                    fail(Self.error(error, isVerification: isVerification), over: connection)
+                }
             }
         }
-        let isOver = state.withLock { state in
-            state.task = task
-            return state.isOver
-        }
-        if isOver { task.cancel() }
+    }
+
+    private func note(_ exchange: (any MQTTAuthenticationExchange)?) {
+        state.withLock { $0.exchange = exchange }
     }
 
     /// Closes the connection because of an error of this side.
@@ -202,10 +217,10 @@ final class MQTTAuthentication: Sendable {
     /// - Throws: `rejected` during another re-authentication; `timedOut`; the app's error; the error of the connection's
     ///   end; `CancellationError`. If AUTH was sent, the exchange then continues without the caller.
     func repeatExchange(over connection: MQTTConnection, within timeout: Duration) async throws {
-        let done = Promise<Void>()
+        let repetition = Repetition(deadline: connection.now.advanced(by: timeout))
         let (isOver, isFirst) = state.withLock { state in
             let isFirst = state.repetition == nil
-            if isFirst, !state.isOver { state.repetition = done }
+            if isFirst, !state.isOver { state.repetition = repetition }
             return (state.isOver, isFirst)
         }
         guard !isOver else { throw WaybillError.noConnection }
@@ -215,30 +230,39 @@ final class MQTTAuthentication: Sendable {
         do {
             var context = context
             context.isReauthentication = true
-            let deadline = connection.now.advanced(by: timeout)
             let opening = try await Self.open(
                 authenticator,
                 context,
                 within: timeout,
-                by: connection.clock
+                by: connection.clock,
+                into: repetition.opening
             )
-            state.withLock { $0.exchange = opening.exchange }
+            note(opening.exchange)
             do throws(MQTTSendError) {
                 try connection.driver.withCore(.immediate) { core, now throws(MQTTSendError) in
-                    let timeLeft = max(now.duration(to: deadline), .zero)
-                    try core.reauthenticate(opening.data, timeout: timeLeft, at: now)
+                    let timeLeft = max(now.duration(to: repetition.deadline), .zero)
+                    try core.reauthenticate(
+                        opening.data,
+                        explaining: opening.properties.wire,
+                        timeout: timeLeft,
+                        at: now
+                    )
                 }
             } catch {
+                // The end of the connection follows, with its error.
+                if case .notConnected = error { return try await repetition.done.value() }
                 throw MQTTErrorMapping.error(error, Request(topic: nil, command: .connect))
             }
         } catch {
             state.withLock { $0.repetition = nil }
             throw error
         }
-        try await done.value()
+        try await repetition.done.value()
     }
 
     /// Ends all exchanges with the connection, which requests no longer use.
+    ///
+    /// - Parameter cause: Why; nil if this side has disconnected.
     func end(_ cause: WaybillError?) {
         let (task, repetition, failure) = state.withLock { state in
             state.isOver = true
@@ -246,10 +270,9 @@ final class MQTTAuthentication: Sendable {
             return (state.task.take(), state.repetition.take(), state.failure)
         }
         task?.cancel()
-        repetition?.resolve(
-            .failure(
-                failure ?? cause ?? WaybillError(.notConnected, "disconnected while authenticating")
-            )
-        )
+        let error =
+            failure ?? cause ?? WaybillError(.notConnected, "disconnected while authenticating")
+        repetition?.opening.resolve(.failure(error))
+        repetition?.done.resolve(.failure(error))
     }
 }

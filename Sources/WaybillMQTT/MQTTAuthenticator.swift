@@ -1,3 +1,6 @@
+import MQTTWire
+public import Waybill
+
 /// An authentication method of MQTT 5 (4.12): the client's side of an exchange of data with the server.
 ///
 /// ``MQTTConfiguration/authenticator`` sets it. A new exchange begins with every connection, also with each
@@ -44,11 +47,60 @@ public protocol MQTTAuthenticationExchange: Sendable {
     ///   re-authentication; nil without any. A method in which the server proves itself must not accept nil.
     /// - Throws: Any error, if the server is not the expected one.
     mutating func finish(with data: [UInt8]?) async throws
+
+    /// What is said with the data that ``begin()`` or ``respond(to:)`` has just returned; empty by default.
+    ///
+    /// It goes into the same AUTH. CONNECT has no reason string, and its user properties are the headers of its entry.
+    var properties: MQTTAuthProperties { get }
+
+    /// Hears what the server says with the data of its AUTH, before ``respond(to:)`` or ``finish(with:)`` gets the data.
+    ///
+    /// Does nothing by default. What CONNACK says is in the receipt of the connect.
+    mutating func receive(_ properties: MQTTAuthProperties)
+}
+
+extension MQTTAuthenticationExchange {
+    /// Nothing.
+    public var properties: MQTTAuthProperties { MQTTAuthProperties() }
+
+    /// Does nothing.
+    public mutating func receive(_ properties: MQTTAuthProperties) {}
+}
+
+/// What an AUTH says beside its data (MQTT 5, 3.15.2.2.4 and 3.15.2.2.5).
+public struct MQTTAuthProperties: Hashable, Sendable {
+    /// A reason string; left out where the packet would exceed the server's limit.
+    public var reasonString: String?
+    /// The user properties; left out where the packet would exceed the server's limit.
+    public var userProperties: Headers
+
+    /// Makes the properties; each parameter has the meaning of the property of the same name.
+    public init(reasonString: String? = nil, userProperties: Headers = [:]) {
+        self.reasonString = reasonString
+        self.userProperties = userProperties
+    }
+
+    init(_ properties: MQTTProperties) {
+        self.init(
+            reasonString: properties.reasonString,
+            userProperties: Headers(properties.userProperties)
+        )
+    }
+
+    var wire: MQTTProperties {
+        var properties = MQTTProperties()
+        properties.reasonString = reasonString
+        properties.userProperties = userProperties.pairs
+        return properties
+    }
 }
 
 /// What is known about the connection of an authentication exchange.
 public struct MQTTAuthenticationContext: Sendable {
-    /// The host of the server, as in the URL.
+    /// The host that is connected to.
+    ///
+    /// That is the host of the URL, another one of ``MQTTConfiguration/failover``, or one to which a server has referred
+    /// (``MQTTConfiguration/redirects``).
     public var host: String
     /// Whether the exchange authenticates an open connection anew.
     public var isReauthentication: Bool
@@ -63,5 +115,12 @@ public struct MQTTAuthenticationContext: Sendable {
     public init(host: String, isReauthentication: Bool = false) {
         self.host = host
         self.isReauthentication = isReauthentication
+    }
+}
+
+extension MQTTAuthProperties: CustomStringConvertible, Unmirrored {
+    /// What there is, without its text: a method may put secrets into it.
+    public var description: String {
+        "\(reasonString == nil ? "no" : "a") reason string, \(userProperties.count) user properties"
     }
 }

@@ -113,11 +113,11 @@ public struct MQTTConfiguration: Sendable {
 
     /// The timeout of connecting to one host, from the name lookup to CONNACK; 10 seconds by default.
     public var connectTimeout = Duration.seconds(10)
-    /// The timeout of any other acknowledgement; 30 seconds by default.
+    /// The timeout of any other acknowledgement, and before it of the ``store``'s answer; 30 seconds by default.
     public var acknowledgementTimeout = Duration.seconds(30)
     /// The timeout of a request with a reply, from the call to the reply; 30 seconds by default.
     public var replyTimeout = Duration.seconds(30)
-    /// The timeout of closing; 5 seconds by default.
+    /// The timeout of closing, and of emptying the ``store`` in `destroy()`; 5 seconds by default.
     public var closeTimeout = Duration.seconds(5)
 
     /// How long `disconnect` waits for the acknowledgements of QoS 1 and 2 before it closes; 5 seconds by default.
@@ -214,7 +214,9 @@ public struct MQTTConfiguration: Sendable {
 
     /// The store that keeps sends of QoS 1 and 2 until they are acknowledged, beyond the end of the process.
     ///
-    /// Nil, the default, stores nothing.
+    /// Nil, the default, stores nothing. A store that hangs makes no send hang: see ``SessionStore/add(_:)``. The messages
+    /// whose sends it has let time out count until it answers. Above the limits of ``offlineQueue``, and not less than
+    /// 8,192 messages and 8 MiB, further sends fail with `limitExceeded`.
     public var store: (any SessionStore)? {
         get { box?.values.store }
         set { rare.store = newValue }

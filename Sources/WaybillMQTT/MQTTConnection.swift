@@ -4,29 +4,20 @@ import WaybillLink
 import WaybillSession
 import WireCore
 
-/// The greeting of an MQTT client: CONNECT, with the request that led to it.
-struct MQTTGreeting: Sendable {
-    /// The connect request.
-    var request: Request
-    var packet: MQTTConnect
-    /// Further header fields of the WebSocket's upgrade request.
-    var upgradeHeaders: Headers = [:]
-    /// Whether the transport connects on its own.
-    var isUnattended = false
-}
-
 /// One connection, from its stream to its end, with its core, its driver and its pending calls.
 final class MQTTConnection: TransportConnection {
     struct State: Sendable {
         var end = MQTTConnectionEnd()
         /// Resolves when no sent message is unacknowledged; nil without a waiting task.
         var drained: Promise<Void>?
+        /// Whether the session state is that of another client identifier.
+        var isOfOtherClient = false
     }
 
     let state = Locked(State())
     private let shared: Shared<MQTTConfiguration>
     var configuration: MQTTConfiguration { shared.value }
-    private let link: OpenedLink
+    private let stream: any ByteStream
     /// The exchanges of enhanced authentication; nil without an authenticator.
     private let authentication: MQTTAuthentication?
     let driver: Driver<MQTTClientConnection>
@@ -60,7 +51,7 @@ final class MQTTConnection: TransportConnection {
         let configuration = shared.value
         self.subscriptions = subscriptions
         self.session = session
-        self.link = link
+        stream = link.stream
         self.authentication = authentication
         var core = MQTTClientConfiguration()
         core.version = configuration.version == .v5 ? .v5 : .v3_1_1
@@ -84,8 +75,11 @@ final class MQTTConnection: TransportConnection {
 
     static let hasServerSessions = true
 
-    var now: WireInstant { link.timers.now }
-    var clock: any TimerSource { link.timers }
+    /// Whether the session state is that of another client identifier, so that the server's session is another one.
+    private var isOfOtherClient: Bool { state.withLock { $0.isOfOtherClient } }
+
+    var now: WireInstant { driver.timers.now }
+    var clock: any TimerSource { driver.timers }
 
     /// The server's prefix for response topics (MQTT 5, 3.2.2.3.15).
     var responseInformation: String? {
@@ -117,14 +111,14 @@ final class MQTTConnection: TransportConnection {
                 end: { error in
                     let end = self.state.withLock { $0.end }
                     let cause = self.cause(of: end, error)
-                    self.noteUnanswered(end, error)
+                    self.noteDoubt(end, error)
                     self.rememberKeepAlive()
                     self.handBack()
                     self.subscriptions.detach(self)
                     // Called first, so that code that learns of the end from a call or a stream finds the
                     // connection already removed.
                     onEnd(cause)
-                    self.authentication?.end(cause)
+                    self.authentication?.end(cause ?? end.statedAbandonment?.value)
                     self.handleEnd(cause)
                     self.ended.resolve(.success(()))
                 }
@@ -132,15 +126,20 @@ final class MQTTConnection: TransportConnection {
         )
         let request = Request(topic: nil, command: .connect)
         let packet = authentication?.complete(greeting.packet) ?? greeting.packet
-        state.withLock { $0.end.isUnattended = greeting.isUnattended }
+        let isOfOtherClient = session.isOfOtherClient(packet)
+        state.withLock { state in
+            state.end.isUnattended = greeting.isUnattended
+            state.isOfOtherClient = isOfOtherClient
+        }
         let carried = session.take()
-        session.lifetime = MQTTSessionLifetime(packet)
+        session.noteRequested(packet)
         do {
             let actions = try driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
                 try core.connect(
                     packet,
                     hasSessionState: !packet.cleanStart,
                     resuming: carried,
+                    isOfOtherClient: isOfOtherClient,
                     at: now
                 )
                 return session.follow(self)
@@ -154,12 +153,10 @@ final class MQTTConnection: TransportConnection {
         let connack = try await connack.value()
         var receipt = try MQTTErrorMapping.receipt(request, connack.reasonCode, connack.properties)
         receipt.isSessionPresent = connack.sessionPresent
-        let assigned = connack.properties.assignedClientIdentifier
-        if let assigned { session.assignedClientIdentifier = assigned }
         // A 3.1.1 server does not tell the client which identifier it has assigned.
-        let identifier = assigned ?? packet.clientIdentifier
+        let identifier = connack.properties.assignedClientIdentifier ?? packet.clientIdentifier
         receipt.clientIdentifier = identifier.isEmpty ? nil : identifier
-        receipt.tls = link.tls
+        receipt.tls = stream.negotiatedTLS
         receipt.connackProperties = connackProperties
         return receipt
     }
@@ -178,7 +175,7 @@ final class MQTTConnection: TransportConnection {
     func resume(_ receipt: Receipt) async throws {
         try await subscriptions.resume(
             over: self,
-            hasSession: receipt.isSessionPresent == true,
+            hasSession: receipt.isSessionPresent && !isOfOtherClient,
             isInDoubt: session.takeDoubt()
         )
         let dropped = driver.withCore(.immediate) { core, now in core.resumeSession(at: now) }
@@ -328,7 +325,7 @@ final class MQTTConnection: TransportConnection {
     func disconnect(within timeout: Duration, abandonment: WaybillError?) async {
         if let abandonment { state.withLock { $0.end.abandonment = abandonment } }
         disconnectNow()
-        await ended.waitUntilResolved(within: timeout, by: link.timers) { [driver] in
+        await ended.waitUntilResolved(within: timeout, by: driver.timers) { [driver] in
             driver.close()
         }
     }
@@ -341,7 +338,7 @@ final class MQTTConnection: TransportConnection {
             return drained
         }
         noteDrained()
-        await drained.waitUntilResolved(within: timeout, by: link.timers) {
+        await drained.waitUntilResolved(within: timeout, by: driver.timers) {
             drained.resolve(.success(()))
         }
     }
@@ -374,15 +371,19 @@ final class MQTTConnection: TransportConnection {
         return onRedirect(redirect, cause)
     }
 
-    /// Notes a CONNECT that was never answered and may still reach the server.
+    /// Notes a CONNECT that the server may have accepted, or may yet accept, without this side knowing.
     ///
-    /// This includes a CONNECT whose stream the peer has ended: a proxy may have ended it and still deliver the bytes.
-    /// A server that refuses by closing looks the same. If another client then takes the session over, this client
+    /// With an authenticator that is so until the app has verified the server. A CONNECT may also arrive late if the peer
+    /// has ended its stream: a proxy may have ended it and still deliver the bytes. A server that refuses by closing
+    /// looks the same. If another client then takes the session over, this client
     /// takes it back once. That is less harmful than a client that never connects again.
-    private func noteUnanswered(_ end: MQTTConnectionEnd, _ error: LinkError?) {
-        let isUnanswered = driver.withCore { core, _ in core.isUnanswered }
-        guard isUnanswered else { return }
-        session.noteUnansweredAttempt(
+    private func noteDoubt(_ end: MQTTConnectionEnd, _ error: LinkError?) {
+        let (isInDoubt, mayBeLate) = driver.withCore { core, _ in
+            (core.isInDoubt, core.mayBeAcceptedLate)
+        }
+        if isInDoubt, !isOfOtherClient { session.noteDoubt() }
+        guard mayBeLate else { return }
+        session.noteLateAttempt(
             at: now,
             lasting: configuration.connectTimeout,
             isEndedByPeer: !end.isGivenUp(error)
@@ -435,18 +436,22 @@ final class MQTTConnection: TransportConnection {
 
     private func handle(_ event: MQTTClientEvent) {
         switch event {
-        case .challenged(let data): authentication?.respond(to: data, over: self)
-        case .mustVerify(let data): authentication?.verify(data, over: self)
-        case .reauthenticated(let data): authentication?.finish(data, over: self)
+        case .challenged(let properties): authentication?.respond(to: properties, over: self)
+        case .mustVerify(let properties): authentication?.verify(properties, over: self)
+        case .reauthenticated(let properties): authentication?.finish(properties, over: self)
         case .connected(let connack):
             // Reading had stopped until the server was verified.
             if authentication != nil { driver.setReading(true) }
-            if !connack.sessionPresent { session.loseStoredSession() }
-            session.lifetime?.note(connack)
+            let continues = connack.sessionPresent && !isOfOtherClient
+            session.noteConnected(connack, continues: continues)
             // Attached first, because messages may follow at once.
-            subscriptions.attach(self, hasSession: connack.sessionPresent)
+            subscriptions.attach(
+                self,
+                hasSession: connack.sessionPresent,
+                isOfOtherClient: isOfOtherClient
+            )
             let keepsAlive = driver.withCore { core, _ in core.keepsAlive }
-            if !keepsAlive { link.stream.keepAlive() }
+            if !keepsAlive { stream.keepAlive() }
             self.connack.resolve(.success(connack))
         case .messages: break
         // The calls of waiting tasks are answered together.

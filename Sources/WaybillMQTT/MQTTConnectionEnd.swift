@@ -2,6 +2,7 @@ package import MQTTWire
 package import Waybill
 package import WaybillLink
 import WaybillSession
+import WireCore
 
 /// Why a connection ends, and the calls that end with it.
 package struct MQTTConnectionEnd: Sendable {
@@ -10,15 +11,17 @@ package struct MQTTConnectionEnd: Sendable {
     /// The DISCONNECT packet; in MQTT 3.1.1 it has no fields.
     var disconnectPacket = MQTTDisconnect()
     /// The error of the calls that are unanswered at the end.
-    package var abandonment = WaybillError(
-        .connectionLost,
-        "the connection ended before the server answered"
-    )
+    package var abandonment: WaybillError {
+        get { statedAbandonment?.value ?? .unanswered }
+        set { statedAbandonment = Shared(newValue) }
+    }
+    // Out of line, because most connections have neither of the two errors.
+    private(set) var statedAbandonment: Shared<WaybillError>?
     private var unanswered: [MQTTPendingCall] = []
     /// Whether the transport connected on its own.
     var isUnattended = false
     /// The error of an authentication that this side has given up.
-    private var authenticationFailure: WaybillError?
+    private var authenticationFailure: Shared<WaybillError>?
 
     package init() {}
 
@@ -42,7 +45,7 @@ package struct MQTTConnectionEnd: Sendable {
     package func cause(_ error: LinkError?) -> WaybillError? {
         switch (closure, error) {
         case (.authenticationAbandoned?, _):
-            authenticationFailure ?? MQTTErrorMapping.error(.authenticationAbandoned)
+            authenticationFailure?.value ?? MQTTErrorMapping.error(.authenticationAbandoned)
         case (.endOfStream?, let error?), (nil, let error?): WaybillError(error)
         case (let closure?, _): MQTTErrorMapping.error(closure)
         case (nil, nil): nil
@@ -65,7 +68,7 @@ package struct MQTTConnectionEnd: Sendable {
     package mutating func abandonAuthentication(_ error: WaybillError, isRepetition: Bool) {
         guard authenticationFailure == nil else { return }
         authenticationFailure =
-            isRepetition || isUnattended ? error.retryableIfForeign : error
+            Shared(isRepetition || isUnattended ? error.retryableIfForeign : error)
     }
 
     /// Keeps a call that fails when the connection is over, so that a retry makes a new connection.
@@ -77,4 +80,12 @@ package struct MQTTConnectionEnd: Sendable {
     package func failCalls() {
         for call in unanswered { call.fail(abandonment) }
     }
+}
+
+extension WaybillError {
+    /// The error of a call that its connection's end leaves without an answer.
+    fileprivate static let unanswered = WaybillError(
+        .connectionLost,
+        "the connection ended before the server answered"
+    )
 }

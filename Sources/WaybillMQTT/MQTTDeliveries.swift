@@ -58,6 +58,44 @@ final class MQTTDeliveries: MessageAcknowledger {
 
     // MARK: Acknowledgements
 
+    /// Carries out the command `ack` or `nack` of an entry.
+    ///
+    /// - Parameters:
+    ///   - id: The identifier of the message.
+    ///   - answer: The answer to the server.
+    ///   - options: The options of the command.
+    ///   - request: The request.
+    /// - Returns: An empty receipt.
+    /// - Throws: `invalidEntry` if no message waits under the identifier; the errors of the exchange, if the options await
+    ///   its end.
+    func perform(
+        _ id: Message.ID,
+        _ answer: MQTTReceiverAnswer,
+        _ options: AcknowledgementOptions,
+        _ request: Request
+    ) async throws -> Receipt {
+        let isPlain = answer.properties.isEmpty && options.reasonCode == nil
+        guard !isPlain || options.awaitsCompletion else {
+            return try acknowledge(id, isAccepted: !answer.reasonCode.isFailure, request)
+        }
+        guard options.awaitsCompletion else {
+            try acknowledge(id, answer, awaitedBy: nil, request)
+            return Receipt()
+        }
+        do {
+            let call = MQTTPendingCall()
+            _ = try await call.answer(
+                sending: { () throws(WaybillError) in
+                    try acknowledge(id, answer, awaitedBy: call, request)
+                },
+                withdrawing: { [session] in session.cancel($0) }
+            )
+            return Receipt()
+        } catch let error as WaybillError {
+            throw error.about(request)
+        }
+    }
+
     /// Acknowledges a message that was subscribed to with manual acknowledgement.
     func acknowledge(
         _ id: Message.ID,
@@ -69,7 +107,8 @@ final class MQTTDeliveries: MessageAcknowledger {
 
     /// Answers a message that was subscribed to with manual acknowledgement, with a reason or for a call that waits.
     ///
-    /// Where other listeners have the message, too, the last of them answers the server: the call does not wait for it.
+    /// Where other listeners have the message, too, the answer with the highest reason code is sent after the last one:
+    /// the call does not wait for it.
     ///
     /// - Throws: `invalidEntry` if no message waits under the identifier.
     func acknowledge(
@@ -80,14 +119,27 @@ final class MQTTDeliveries: MessageAcknowledger {
     ) throws(WaybillError) {
         let isAccepted = !answer.reasonCode.isFailure
         let delivery = try manual.take(id, for: request)
-        guard let all = delivery.combined(with: Acknowledgement(isAccepted: isAccepted)) else {
+        let combined = delivery.combined(
+            with: Acknowledgement(isAccepted: isAccepted),
+            answering: RankedAnswer(answer, rank: answer.reasonCode.rawValue)
+        )
+        guard let combined else {
             call?.succeed(.completed)
             return
         }
-        var answer = answer
-        // A refusal of another listener outweighs this one's acceptance.
-        if !all.isAccepted, isAccepted { answer.reasonCode = .unspecifiedError }
-        session.acknowledge(delivery.name, answer, awaitedBy: call)
+        let highest = combined.answer?.value as? MQTTReceiverAnswer ?? answer
+        session.acknowledge(delivery.name, highest.outweighed(by: combined.all), awaitedBy: call)
+    }
+
+    func acknowledge(
+        _ receipt: MQTTDeliveryReceipt,
+        _ acknowledgement: Acknowledgement,
+        _ answer: RankedAnswer
+    ) {
+        guard let answer = answer.value as? MQTTReceiverAnswer else {
+            return acknowledge(receipt, acknowledgement)
+        }
+        session.acknowledge(receipt, answer.outweighed(by: acknowledgement), awaitedBy: nil)
     }
 
     /// Acknowledges a message without a listener, as the server expects (MQTT 5, 4.5.0-2).
@@ -107,5 +159,12 @@ final class MQTTDeliveries: MessageAcknowledger {
 
     func validity(of receipt: MQTTDeliveryReceipt) -> MessageValidity {
         session.repeatedSerials.contains(receipt) ? .comesAgain : .valid
+    }
+}
+
+extension MQTTReceiverAnswer {
+    /// This answer, unless a listener without an answer of its own has refused what this one accepts.
+    fileprivate func outweighed(by all: Acknowledgement) -> MQTTReceiverAnswer {
+        all.isAccepted || reasonCode.isFailure ? self : MQTTReceiverAnswer(.unspecifiedError)
     }
 }

@@ -72,11 +72,15 @@ struct MQTTDialect: ConnectionDialect {
         replies.leaveTopic()
         // The app may have asked for another session expiry than that of the configuration.
         let keepsSession = session.lifetime?.isKept ?? configuration.value.keepsSession
-        subscriptions.conclude(cause, keepsSession: keepsSession)
+        let abandoned = subscriptions.conclude(cause, keepsSession: keepsSession)
         replies.conclude(unanswered)
         if isForGood { catchAll.end() }
         // Stored messages wait for the next connection even if the server grants no session.
         let isStored = configuration.value.keepsSession && configuration.value.store != nil
-        session.conclude(unanswered, keepsSession: (keepsSession || isStored) && !isForGood)
+        session.conclude(
+            unanswered,
+            keepsSession: (keepsSession || isStored) && !isForGood,
+            abandoning: abandoned
+        )
     }
 }

@@ -164,6 +164,14 @@ package enum MQTTErrorMapping {
         return error
     }
 
+    /// The error for a subscription identifier that cannot be told apart from that of another subscription.
+    static var identifierTaken: WaybillError {
+        WaybillError(
+            .invalidEntry,
+            "another subscription has this identifier, or this one has another identifier"
+        )
+    }
+
     /// The error when a late CONNECT of an abandoned attempt has reached the server and ended the current connection.
     static var takenOverByLateAttempt: WaybillError {
         WaybillError(

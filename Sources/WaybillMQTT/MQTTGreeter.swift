@@ -1,6 +1,18 @@
 import MQTTWire
 import Waybill
 import WaybillSession
+import WireCore
+
+/// The greeting of an MQTT client: CONNECT, with the request that led to it.
+struct MQTTGreeting: Sendable {
+    /// The connect request.
+    var request: Request
+    var packet: MQTTConnect
+    /// Further header fields of the WebSocket's upgrade request.
+    var upgradeHeaders: Headers = [:]
+    /// Whether the transport connects on its own.
+    var isUnattended = false
+}
 
 /// Makes CONNECT packets of connect requests.
 struct MQTTGreeter: Sendable {

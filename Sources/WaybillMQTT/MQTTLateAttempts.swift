@@ -1,6 +1,6 @@
 import WireCore
 
-/// The attempts to connect that ended before the server answered.
+/// The attempts to connect that ended before the server accepted or refused them.
 ///
 /// Such a CONNECT may reach the server after the client has connected again. It then takes the session over, and the
 /// server ends the good connection with 0x8E (Session taken over; MQTT 5, 3.1.4-3). A reset of the abandoned stream

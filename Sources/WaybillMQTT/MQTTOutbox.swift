@@ -1,5 +1,6 @@
 import MQTTWire
 import Waybill
+import WaybillLink
 import WaybillSession
 import WireCore
 
@@ -17,15 +18,25 @@ struct MQTTOutbox: Sendable {
     /// A timeout that never ends: no task waits for the messages of an earlier process.
     private static let never = Duration.seconds(Int64.max)
 
+    /// What the outbox does with the first connection.
+    typealias Leftover = OfflineQueue<MQTTConnection>.Item
+
     let store: any SessionStore
+    private let client: MQTTStoreClient
     /// Whether the packet identifiers of messages follow from their numbers in the store.
     private(set) var keepsExchanges = false
     private let version: MQTTVersion
     private let events: TransportEventSource
 
-    init(_ store: any SessionStore, version: MQTTVersion, reportingTo events: TransportEventSource)
-    {
+    init(
+        _ store: any SessionStore,
+        by clock: any TimerSource,
+        _ policy: OfflineQueuePolicy,
+        version: MQTTVersion,
+        reportingTo events: TransportEventSource
+    ) {
         self.store = store
+        client = MQTTStoreClient(store, by: clock, policy)
         self.version = version
         self.events = events
     }
@@ -35,25 +46,27 @@ struct MQTTOutbox: Sendable {
     /// - Parameters:
     ///   - request: The request.
     ///   - options: The options of its command.
+    ///   - limit: The longest wait for the store.
     ///   - session: Has the exchange of the message.
     ///   - send: Sends it, with its number if its packet identifier follows from that.
     /// - Returns: The receipt.
-    /// - Throws: `limitExceeded` if the message could not be stored; the errors of `send`.
+    /// - Throws: The errors of ``MQTTStoreClient/add(_:within:isDiscarded:)`` and of `send`.
     func keeping(
         _ request: Request,
         _ options: SendOptions,
+        within limit: Duration,
         in session: MQTTSession,
         _ send: (_ storedNumber: UInt64?) async throws -> Receipt
     ) async throws -> Receipt {
         let id: StoredMessage.ID
         do {
-            id = try await store.add(StoredMessage(request, options))
-        } catch {
-            throw WaybillError(
-                .limitExceeded,
-                "the message could not be stored: nothing was sent",
-                underlying: error
-            ).about(request)
+            id = try await client.add(
+                StoredMessage(request, options),
+                within: min(limit, options.expiry ?? limit),
+                isDiscarded: { session.isDiscarded }
+            )
+        } catch let error as WaybillError {
+            throw error.about(request)
         }
         do {
             let receipt = try await send(keepsExchanges ? id : nil)
@@ -76,48 +89,81 @@ struct MQTTOutbox: Sendable {
     /// Begins or continues the session whose exchanges are stored.
     ///
     /// - Parameter clientIdentifier: The client identifier.
-    /// - Returns: The state at the end of the last transport; nil if the store keeps no exchanges.
+    /// - Returns: The state at the end of the last transport, and what the first connection has to report; nil if the store
+    ///   keeps no exchanges.
     /// - Throws: `limitExceeded`, if the store cannot be read: messages would be lost, or arrive twice.
     mutating func restoredSession(
         _ clientIdentifier: String
-    ) throws(WaybillError) -> MQTTSessionState? {
+    ) throws(WaybillError) -> (session: MQTTSessionState, leftovers: [Leftover])? {
         guard try Self.reading({ try store.beginSession(clientIdentifier) }) else { return nil }
         keepsExchanges = true
         var session = MQTTSessionState(
             received: try Self.reading { try store.receivedIdentifiers() }
         )
+        let messages = try Self.reading { try store.messages() }
         let now = Date()
-        for message in try Self.reading({ try store.messages() }) {
-            var isReleased = message.stage == .released && message.qos == 2
+        var failures: [(message: StoredMessage, call: MQTTStoredCall?, error: WaybillError)] = []
+        for message in messages {
             var call = call(of: message)
-            if !isReleased, message.qos == 2, message.hasExpired(at: now),
-                session.isFree(message.id)
-            {
+            var isReleased = message.stage == .released && message.qos == 2
+            var sent: MQTTOutgoingMessage?
+            do throws(WaybillError) {
+                if !isReleased { sent = try outgoing(message, at: now) }
+            } catch {
                 // The server may have it: PUBREL ends that exchange. A server without it only answers.
-                isReleased = true
-                report(message, message.expiryError)
+                isReleased = message.qos == 2 && session.isFree(message.id)
+                failures.append((message, isReleased ? nil : call, error))
+                guard isReleased else { continue }
                 call = MQTTStoredCall { [store] in store.remove(message.id) }
             }
-            do throws(WaybillError) {
-                // The exchange of a released message ends without sending it.
-                var message = message
-                if isReleased { message.expiry = nil }
-                let (request, options) = try message.request(at: now)
-                let publish = try MQTTPublishMapping.packet(request, options, version: version)
-                try MQTTPublishMapping.check(publish, request, version: version)
-                let outgoing = MQTTOutgoingMessage(
-                    publish: publish,
-                    payload: request.body,
-                    storedNumber: message.id,
-                    isSentAnew: true
-                )
-                let ended = session.restore(outgoing, isReleased: isReleased, call: call)
-                (ended as? MQTTStoredCall)?.didEnd()
-            } catch {
-                drop(message, call, error)
-            }
+            let restored = sent ?? released(message)
+            let ended = session.restore(restored, isReleased: isReleased, call: call)
+            (ended as? MQTTStoredCall)?.didEnd()
         }
-        return session
+        guard !failures.isEmpty else { return (session, []) }
+        // With the first connection, because nothing can observe a transport that is being made.
+        let reports = Leftover(
+            byteCount: 0,
+            timeout: nil,
+            send: { [self, failures] _ throws(WaybillError) in
+                for (message, call, error) in failures {
+                    call?.didEnd()
+                    report(message, error)
+                }
+            },
+            fail: { _ in }
+        )
+        return (session, [reports])
+    }
+
+    /// Makes the packet of a message that is sent again.
+    ///
+    /// - Throws: `unsupported`, `invalidEntry`, `limitExceeded`; `timedOut` if the message has expired.
+    private func outgoing(
+        _ message: StoredMessage,
+        at now: Date
+    ) throws(WaybillError) -> MQTTOutgoingMessage {
+        let (request, options) = try message.request(at: now)
+        let publish = try MQTTPublishMapping.packet(request, options, version: version)
+        try MQTTPublishMapping.check(publish, request, version: version)
+        return MQTTOutgoingMessage(
+            publish: publish,
+            payload: request.body,
+            storedNumber: message.id,
+            isSentAnew: true
+        )
+    }
+
+    /// Makes the packet of a message whose exchange ends with PUBREL.
+    ///
+    /// It is not sent, so it needs nothing that a version of MQTT or a check could refuse.
+    private func released(_ message: StoredMessage) -> MQTTOutgoingMessage {
+        MQTTOutgoingMessage(
+            publish: MQTTPublish(topic: message.topic, qos: .exactlyOnce),
+            payload: Payload(),
+            storedNumber: message.id,
+            isSentAnew: true
+        )
     }
 
     /// Reads from a store.
@@ -172,7 +218,7 @@ struct MQTTOutbox: Sendable {
     /// Returns the stored sends of earlier transports, in order.
     ///
     /// - Throws: `limitExceeded`, if the store cannot be read.
-    func leftovers() throws(WaybillError) -> [OfflineQueue<MQTTConnection>.Item] {
+    func leftovers() throws(WaybillError) -> [Leftover] {
         try Self.reading { try store.messages() }.map { message in
             .init(
                 topic: message.topic,
@@ -208,8 +254,16 @@ struct MQTTOutbox: Sendable {
         }
     }
 
-    func removeAll() {
-        store.removeAll()
+    // MARK: The end
+
+    /// Ends the sends that wait for the store.
+    func shutDown() {
+        client.shutDown()
+    }
+
+    /// Empties the store, and waits for that, at most for the timeout.
+    func removeAll(within timeout: Duration) async {
+        await client.removeAll(within: timeout)
     }
 }
 
@@ -244,53 +298,5 @@ package final class MQTTStoredCall: MQTTCall {
     func drop(_ message: MQTTDroppedMessage) {
         guard let didDrop else { return didEnd() }
         didDrop(self, message)
-    }
-}
-
-extension StoredMessage {
-    fileprivate init(_ request: Request, _ options: SendOptions) {
-        self.init(
-            topic: request.topic ?? "",
-            body: request.body.bytes,
-            contentType: request.contentType,
-            headers: request.headers.map { [$0.name, $0.value] },
-            qos: options.qos == .exactlyOnce ? 2 : 1,
-            isRetained: options.retain,
-            expiry: options.expiry.map { Date() + $0 / .seconds(1) }
-        )
-    }
-
-    fileprivate func hasExpired(at now: Date) -> Bool { expiry.map { $0 <= now } ?? false }
-
-    fileprivate var expiryError: WaybillError {
-        WaybillError(.timedOut, "the stored message has expired", topic: topic)
-    }
-
-    /// The options of the send, without its expiry.
-    fileprivate var options: SendOptions {
-        SendOptions(qos: qos == 2 ? .exactlyOnce : .atLeastOnce, retain: isRetained)
-    }
-
-    /// Makes the request again, with the rest of its time.
-    ///
-    /// - Throws: `timedOut` if the message has expired.
-    fileprivate func request(at now: Date) throws(WaybillError) -> (Request, SendOptions) {
-        var fields = Headers()
-        for pair in headers where pair.count == 2 { fields.append(name: pair[0], value: pair[1]) }
-        var options = options
-        if let expiry {
-            let rest = expiry.timeIntervalSince(now)
-            guard rest > 0 else { throw expiryError }
-            // A store may return any date; a century is as good as a million years.
-            options.expiry = .seconds(min(max(1, rest), Double(UInt32.max)))
-        }
-        let request = Request(
-            topic: topic,
-            command: .send(options),
-            body: Payload(body),
-            contentType: contentType,
-            headers: fields
-        )
-        return (request, options)
     }
 }

@@ -127,7 +127,7 @@ final class MQTTReplies: Sendable {
     }
 }
 
-extension MQTTEngine {
+extension MQTTSender {
     /// Publishes a request, and waits for its reply.
     func reply(
         to publish: MQTTPublish,
@@ -143,12 +143,12 @@ extension MQTTEngine {
             within: options.timeout ?? configuration.replyTimeout
         ) { correlation in
             while true {
-                let first = try await self.connection(for: request)
+                let first = try await connector.connection(for: request)
                 do {
-                    return try await self.send(publish, request, options, correlation, first)
+                    return try await send(publish, request, options, correlation, first)
                 } catch let error as WaybillError where error.code == .notConnected {
                     // The connection was just ending, and nothing was sent.
-                    guard self.lifecycle.isAlive else { throw error }
+                    guard lifecycle.isAlive else { throw error }
                 }
             }
         }
@@ -165,7 +165,7 @@ extension MQTTEngine {
         publish.properties.responseTopic = try await replies.topic(over: first)
         publish.properties.correlationData = Array(correlation.utf8)
         // A next connection may have replaced the first one in the meantime. It has the subscription, too.
-        let connection = try await connection(for: request)
+        let connection = try await connector.connection(for: request)
         replies.pending.noteSent(correlation, over: connection)
         do {
             return try await connection.publish(

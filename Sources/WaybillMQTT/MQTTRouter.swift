@@ -95,12 +95,17 @@ struct MQTTRouter: Sendable {
     }
 
     /// Whether a number of the app's choice would name other filters, too, or a filter that has another identifier.
+    ///
+    /// The transport may have given the number to other filters, if no topic matches both: the topic then tells which
+    /// one is meant. With a common topic, two copies of a message could not be told apart.
     func isTaken(_ number: UInt32, for filters: [String]) -> Bool {
         let names = Set(filters.map { WireName($0) })
+        let parsed = filters.compactMap { try? MQTTTopicFilter($0) }
         let isOthers =
-            chosen.contains(number)
-            && identifiers[number]?.contains { name in
-                !names.contains(name) && entries[name]?.isIdentifierChosen == true
+            identifiers[number]?.contains { name in
+                guard !names.contains(name), let entry = entries[name] else { return false }
+                return entry.isIdentifierChosen
+                    || entry.matcher.map { parsed.contains(where: $0.overlaps) } != false
             } == true
         return isOthers || names.contains { entries[$0].map { $0.identifier != number } == true }
     }
@@ -223,9 +228,10 @@ struct MQTTRouter: Sendable {
         of named: [UInt32],
         matching topic: String
     ) -> [MessageListener]? {
-        // A name of one filter needs no search.
+        // A name of one filter needs no search, unless the app may have used its number before.
         if unnamedCount == 0, !hasForeignIdentifiers, named.count == 1,
-            let names = identifiers[named[0]], names.count == 1
+            chosen.isEmpty || !chosen.contains(named[0]), let names = identifiers[named[0]],
+            names.count == 1
         {
             return entries[names[0]]?.listeners ?? []
         }
@@ -247,10 +253,11 @@ struct MQTTRouter: Sendable {
 
     /// The filters that an identifier of a message means.
     ///
-    /// The topic decides where the identifier has several filters, and where it may be that of an earlier process.
+    /// The topic decides where the identifier has several filters, where it may be that of an earlier process, and where
+    /// the app has chosen it: a message of its former filter may be on its way.
     private func entries(of identifier: UInt32, matching topic: String) -> [MQTTSubscriptionEntry] {
         guard let names = identifiers[identifier] else { return [] }
-        guard names.count > 1 || hasForeignIdentifiers else {
+        guard names.count > 1 || hasForeignIdentifiers || chosen.contains(identifier) else {
             return names.compactMap { entries[$0] }
         }
         var found: [MQTTSubscriptionEntry] = []

@@ -24,8 +24,7 @@ final class MQTTSession: Sendable {
 
     private struct State: Sendable {
         var place = Place.parked(MQTTSessionState())
-        /// The client identifier that the server has assigned (MQTT 5, 3.2.2.3.7); nil without one.
-        var assignedClientIdentifier: String?
+        var owner = MQTTSessionOwner()
         /// The timer for the first caller whose deadline passes while the state is parked.
         var timer: UInt64?
         var lateAttempts = MQTTLateAttempts()
@@ -43,28 +42,38 @@ final class MQTTSession: Sendable {
     private let acknowledgementTimeout: Duration
     /// The store that has the exchanges; nil if they end with the process.
     private let store: (any SessionStore)?
+    /// The client identifier whose exchanges the store has; nil without a store.
+    private let storedOwner: String?
 
     /// - Parameters:
     ///   - environment: The clock.
     ///   - acknowledgementTimeout: The time limit of a call that waits for the end of a received message's exchange.
     ///   - store: The store that has the exchanges.
     ///   - restored: The state at the end of an earlier process.
+    ///   - owner: The client identifier of that state; nil without a store.
     init(
         environment: LinkEnvironment,
         acknowledgementTimeout: Duration,
         store: (any SessionStore)? = nil,
-        restored: MQTTSessionState = MQTTSessionState()
+        restored: MQTTSessionState = MQTTSessionState(),
+        of owner: String? = nil
     ) {
         clock = environment.clock
         self.acknowledgementTimeout = acknowledgementTimeout
         self.store = store
-        state.withLock { $0.place = .parked(restored) }
+        storedOwner = owner
+        state.withLock { state in
+            state.place = .parked(restored)
+            state.owner = MQTTSessionOwner(owner)
+        }
     }
 
     /// The client identifier that the server has assigned, which reconnections use.
-    var assignedClientIdentifier: String? {
-        get { state.withLock { $0.assignedClientIdentifier } }
-        set { state.withLock { $0.assignedClientIdentifier = newValue } }
+    var assignedClientIdentifier: String? { state.withLock { $0.owner.assigned } }
+
+    /// Whether the state belongs to another client identifier than that of a CONNECT.
+    func isOfOtherClient(_ packet: MQTTConnect) -> Bool {
+        state.withLock { !$0.owner.isSame(as: packet.clientIdentifier) }
     }
 
     /// Whether the app has discarded the session: no message stays stored.
@@ -81,10 +90,11 @@ final class MQTTSession: Sendable {
     func take() -> MQTTSessionState {
         state.withLock { state in
             stopWatching(&state)
-            guard case .parked(let connection) = state.place else {
+            guard case .parked(var connection) = state.place else {
                 state.place = .moving(MQTTSessionMove())
                 return MQTTSessionState()
             }
+            if state.isInDoubt { connection.noteDoubt() }
             state.place = .moving(MQTTSessionMove(connection.repeatedSerials))
             return connection
         }
@@ -135,7 +145,7 @@ final class MQTTSession: Sendable {
         let ended = state.withLock { state -> MQTTSessionMove.Ended in
             guard case .moving(let move) = state.place else { return MQTTSessionMove.Ended() }
             let ended = move.carryOut(on: &connection, deadline: deadline)
-            state.storing.append(taken: connection.takeTaken())
+            state.storing.append(connection.takeSteps())
             state.place = .parked(connection)
             return ended
         }
@@ -150,13 +160,22 @@ final class MQTTSession: Sendable {
     /// - Parameters:
     ///   - error: The error of the calls.
     ///   - keepsSession: Whether the messages are kept for a later connection.
-    func conclude(_ error: WaybillError, keepsSession: Bool) {
+    ///   - abandoned: The received messages that the app can no longer acknowledge.
+    func conclude(
+        _ error: WaybillError,
+        keepsSession: Bool,
+        abandoning abandoned: [MQTTDeliveryReceipt]
+    ) {
         let calls = state.withLock { state -> [any MQTTCall] in
             guard case .parked(var connection) = state.place else { return [] }
             // No task waits for a stored message: it is sent over a later connection.
             let calls = connection.calls.filter { !keepsSession || !($0 is MQTTStoredCall) }
             for call in calls { connection.cancel(call) }
-            if !keepsSession { connection.removeAll() }
+            if keepsSession {
+                connection.abandon(abandoned)
+            } else {
+                connection.removeAll()
+            }
             state.place = .parked(connection)
             stopWatching(&state)
             return calls
@@ -166,19 +185,42 @@ final class MQTTSession: Sendable {
 
     // MARK: Stored exchanges
 
-    /// Notes that the server has lost the session.
-    func loseStoredSession() {
-        guard store != nil else { return }
-        state.withLock { $0.storing.append(.loseSession) }
+    /// Notes a CONNECT, before its CONNACK.
+    func noteRequested(_ packet: MQTTConnect) {
+        let lifetime = MQTTSessionLifetime(packet)
+        state.withLock { state in
+            state.lifetime = lifetime
+            state.owner.noteRequested(packet.clientIdentifier)
+        }
+    }
+
+    /// Notes that the server has accepted the last CONNECT, whose session the state belongs to from now on.
+    ///
+    /// - Parameters:
+    ///   - connack: The server's CONNACK.
+    ///   - continues: False if the server has lost the session, or if it is that of another client identifier.
+    func noteConnected(_ connack: MQTTConnack, continues: Bool) {
+        state.withLock { state in
+            state.owner.noteConnected(assigned: connack.properties.assignedClientIdentifier)
+            state.lifetime?.note(connack)
+            guard !continues, let storedOwner else { return }
+            state.storing.loseSession(isKept: state.owner.isSame(as: storedOwner))
+        }
         callStore()
     }
 
     /// Stores a step, and calls `done` when that is on the disk or cannot be.
+    ///
+    /// `done` is called at once if the store does not keep the session, as under another client identifier than the
+    /// configured one.
     func store(_ step: MQTTStorageStep, done: @escaping @Sendable () -> Void) {
-        guard store != nil else { return done() }
-        state.withLock { $0.storing.append(.step(step, done: done)) }
+        let isStored = store != nil && state.withLock { $0.storing.append(step, done: done) }
+        guard isStored else { return done() }
         callStore()
     }
+
+    /// Whether a store keeps what belongs to the present session.
+    var isStored: Bool { state.withLock { $0.storing.isKept } }
 
     /// Tells the store what waits; one caller at a time, with no lock held.
     private func callStore() {
@@ -219,8 +261,11 @@ final class MQTTSession: Sendable {
 
     // MARK: Abandoned attempts
 
-    /// Notes a CONNECT that was never answered.
-    func noteUnansweredAttempt(
+    /// Notes a CONNECT that the server may have accepted without this side knowing.
+    func noteDoubt() { state.withLock { $0.isInDoubt = true } }
+
+    /// Notes a CONNECT that the server may yet accept.
+    func noteLateAttempt(
         at now: WireInstant,
         lasting connectTimeout: Duration,
         isEndedByPeer: Bool
@@ -231,7 +276,6 @@ final class MQTTSession: Sendable {
                 lasting: connectTimeout,
                 isEndedByPeer: isEndedByPeer
             )
-            state.isInDoubt = true
         }
     }
 
@@ -242,7 +286,7 @@ final class MQTTSession: Sendable {
         state.withLock { $0.lateAttempts.take(at: now) }
     }
 
-    /// Whether the server's session may have been started by such a CONNECT.
+    /// Whether the server's session may have been started by a CONNECT that it has accepted in this way.
     ///
     /// Called once after each CONNACK.
     ///
@@ -317,7 +361,7 @@ final class MQTTSession: Sendable {
                     return (nil, isFirst)
                 case .parked(var connection):
                     let isFirst = connection.acknowledge(receipt, reason)
-                    state.storing.append(taken: connection.takeTaken())
+                    state.storing.append(connection.takeSteps())
                     state.place = .parked(connection)
                     return (nil, isFirst)
                 }
@@ -352,7 +396,7 @@ final class MQTTSession: Sendable {
                         awaitedBy: call,
                         deadline: deadline
                     )
-                    state.storing.append(taken: connection.takeTaken())
+                    state.storing.append(connection.takeSteps())
                     state.place = .parked(connection)
                     return (nil, completion)
                 }
@@ -383,10 +427,7 @@ final class MQTTSession: Sendable {
     // MARK: The lifetime of the session
 
     /// The session expiry of the last CONNECT; nil before it.
-    var lifetime: MQTTSessionLifetime? {
-        get { state.withLock { $0.lifetime } }
-        set { state.withLock { $0.lifetime = newValue } }
-    }
+    var lifetime: MQTTSessionLifetime? { state.withLock { $0.lifetime } }
 
     /// The QoS 1 messages of earlier connections that the server sends again.
     var repeatedSerials: MQTTRepeatedSerials {

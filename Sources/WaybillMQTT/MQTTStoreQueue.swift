@@ -10,6 +10,14 @@ import Waybill
 /// | --- | --- |
 /// | idle | ``begin()`` → calling |
 /// | calling | ``next()`` finds nothing → idle |
+///
+/// The store keeps the exchanges of one client identifier. It is told nothing of the session of another identifier,
+/// because the next process continues what is stored in the session of its own one.
+///
+/// | session | event → next session |
+/// | --- | --- |
+/// | any | ``loseSession(isKept:)``, and the next session is that of the store's identifier → kept |
+/// | any | ``loseSession(isKept:)``, and it is that of another one → not kept |
 struct MQTTStoreQueue: Sendable {
     enum Call: Sendable {
         case loseSession
@@ -23,7 +31,8 @@ struct MQTTStoreQueue: Sendable {
                 store.setStage(.released, of: number, done: done)
             case .step(.taken(let identifier), let done):
                 store.insertReceived(identifier, done: done)
-            case .step(.forgotten(let identifier), let done):
+            case .step(.forgotten(let identifier), let done),
+                .step(.superseded(let identifier), let done):
                 store.removeReceived(identifier, done: done)
             }
         }
@@ -31,14 +40,30 @@ struct MQTTStoreQueue: Sendable {
 
     private var calls: [Call] = []
     private var isCalling = false
+    /// Whether the present session is that of the store's client identifier.
+    private(set) var isKept = true
 
-    mutating func append(_ call: Call) {
-        calls.append(call)
+    /// Adds the loss of the session, after the CONNACK that began another one.
+    ///
+    /// - Parameter isKept: Whether that is a session of the store's client identifier.
+    mutating func loseSession(isKept: Bool) {
+        calls.append(.loseSession)
+        self.isKept = isKept
     }
 
-    /// Adds the identifiers of messages that were taken without a connection.
-    mutating func append(taken identifiers: [UInt16]) {
-        for identifier in identifiers { calls.append(.step(.taken(identifier), done: {})) }
+    /// Adds a step.
+    ///
+    /// - Returns: False if the store does not keep the session: the step needs no storing.
+    mutating func append(_ step: MQTTStorageStep, done: @escaping @Sendable () -> Void) -> Bool {
+        guard isKept else { return false }
+        calls.append(.step(step, done: done))
+        return true
+    }
+
+    /// Adds the steps of messages that were taken without a connection.
+    mutating func append(_ steps: [MQTTStorageStep]) {
+        guard isKept else { return }
+        for step in steps { calls.append(.step(step, done: {})) }
     }
 
     /// Whether the caller has to make the calls, because no other thread does.

@@ -159,10 +159,3 @@ enum MQTTSubscribeMapping {
         return filters
     }
 }
-
-extension SubscriptionIdentifier {
-    /// Whether the app has chosen the number.
-    fileprivate var isNumber: Bool {
-        if case .number = self { true } else { false }
-    }
-}

@@ -1,5 +1,6 @@
 import MQTTWire
 package import Waybill
+import WaybillSession
 
 /// The properties of a SUBSCRIBE (MQTT 5, 3.8.2.1), which hold for all its filters.
 package struct MQTTSubscribeProperties: Sendable {
@@ -13,6 +14,18 @@ package struct MQTTSubscribeProperties: Sendable {
     init(identifier: SubscriptionIdentifier, userProperties: [MQTTUserProperty]) {
         self.identifier = identifier
         self.userProperties = userProperties
+    }
+
+    /// Refuses an identifier of the app's choice that the server does not support.
+    func check(_ request: Request, hasIdentifiers: Bool) throws(WaybillError) {
+        guard case .number = identifier, !hasIdentifiers else { return }
+        var error = WaybillError.unsupported(
+            .subscriptionIdentifier,
+            "the server takes no subscription identifiers",
+            in: request
+        )
+        error.isLimitOfServer = true
+        throw error
     }
 }
 
@@ -55,21 +68,21 @@ extension Array<MQTTFilterRequest> {
     ///
     /// Identifier and user properties belong to a whole packet.
     ///
-    /// - Parameter hasIdentifiers: Whether the server supports subscription identifiers.
+    /// - Parameter limits: The limits of the server.
     /// - Returns: The requests of each packet.
-    func packets(hasIdentifiers: Bool) -> [[MQTTFilterRequest]] {
+    func packets(within limits: MQTTServerLimits) -> [[MQTTFilterRequest]] {
         var order: [MQTTPacketProperties] = []
         var groups: [MQTTPacketProperties: [MQTTFilterRequest]] = [:]
         for request in self {
             let key = MQTTPacketProperties(
-                identifier: hasIdentifiers ? request.identifier : nil,
+                identifier: limits.subscriptionIdentifiersAvailable ? request.identifier : nil,
                 userProperties: request.userProperties
             )
             if groups[key] == nil { order.append(key) }
             groups[key, default: []].append(request)
         }
         return order.flatMap { key in
-            (groups[key] ?? []).batches(of: MQTTFilterRequest.maximumBatchSize)
+            (groups[key] ?? []).batches(within: limits, beside: key.userProperties, \.filter)
         }
     }
 }

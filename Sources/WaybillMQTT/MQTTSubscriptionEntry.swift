@@ -26,7 +26,9 @@ package enum MQTTFilterState: Hashable, Sendable {
 package struct MQTTFilterRequest: Sendable {
     /// The filter with its options.
     let subscription: MQTTSubscription
-    /// The maximum number of filters in one packet, which all brokers accept.
+    /// The maximum number of filters in one packet.
+    ///
+    /// MQTT sets no limit. Each broker that Waybill is tested with accepts so many; another one may not.
     static let maximumBatchSize = 100
 
     /// The subscription identifier (MQTT 5, 3.8.2.1.2); nil for none.

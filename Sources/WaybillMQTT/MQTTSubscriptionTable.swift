@@ -324,7 +324,8 @@ package struct MQTTSubscriptionTable: Sendable {
     package mutating func disconnected() { router.noteLoss() }
 
     /// Notes a connection that the server has accepted, before its messages come.
-    package mutating func connected(hasSession: Bool) {
+    package mutating func connected(hasSession: Bool, isOfOtherClient: Bool = false) {
+        if isOfOtherClient { session = .unknown }
         switch (session, hasSession) {
         case (_, false): session = .own
         case (.unknown, true): session = .foreign

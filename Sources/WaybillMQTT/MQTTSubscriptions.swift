@@ -22,6 +22,7 @@ final class MQTTSubscriptions: Sendable {
     private let shared: Shared<MQTTConfiguration>
     /// Keeps the filters that were left for the next launch; nil where no session outlives a connection.
     private let store: (any SessionStore)?
+    private let session: MQTTSession
     private var configuration: MQTTConfiguration { shared.value }
     private let pressure: ReadingPressure
     /// Counts the messages that wait in memory.
@@ -42,6 +43,7 @@ final class MQTTSubscriptions: Sendable {
         let configuration = shared.value
         let store = configuration.keepsSession ? configuration.store : nil
         self.store = store
+        self.session = session
         let left = try MQTTOutbox.reading { try store?.pendingUnsubscribes() ?? [] }
         state = Locked(State(table: MQTTSubscriptionTable(left: left)))
         self.events = events
@@ -57,12 +59,17 @@ final class MQTTSubscriptions: Sendable {
     // MARK: Connections
 
     /// Goes over to a connection that the server has accepted, with the session that it has kept or without.
-    func attach(_ connection: MQTTConnection, hasSession: Bool) {
+    func attach(_ connection: MQTTConnection, hasSession: Bool, isOfOtherClient: Bool) {
         state.withLock { state in
             state.connection = connection
-            state.table.connected(hasSession: hasSession)
+            state.table.connected(hasSession: hasSession, isOfOtherClient: isOfOtherClient)
         }
-        if hasSession { removeRepeated(connection.driver.repeatedSerials) }
+        guard hasSession, !isOfOtherClient else {
+            // Before the first messages of this connection.
+            deliveries.manual.removeAll()
+            return
+        }
+        removeRepeated(connection.driver.repeatedSerials)
     }
 
     /// Lets go of a connection that is over.
@@ -82,7 +89,8 @@ final class MQTTSubscriptions: Sendable {
 
     /// Restores every filter over a connection.
     ///
-    /// A filter that the server no longer grants ends its streams with the refusal; the others go on.
+    /// A filter that the server no longer grants, or no longer supports, ends its streams with the refusal; the others go
+    /// on.
     ///
     /// - Parameters:
     ///   - connection: The connection.
@@ -95,14 +103,13 @@ final class MQTTSubscriptions: Sendable {
             requests = table.resume(hasSession: hasSession, isInDoubt: isInDoubt)
             return []
         }
-        if !hasSession { deliveries.manual.removeAll() }
         try await withThrowingTaskGroup { group in
             let left = state.withLock { $0.table.left.all }
-            for batch in left.batches(of: MQTTFilterRequest.maximumBatchSize) {
+            let limits = connection.driver.limits
+            for batch in left.batches(within: limits, \.text) {
                 group.addTask { try await self.unsubscribe(batch, over: connection) }
             }
-            let hasIdentifiers = connection.driver.hasSubscriptionIdentifiers
-            for batch in requests.packets(hasIdentifiers: hasIdentifiers) {
+            for batch in requests.packets(within: limits) {
                 let isAnswered = restore(batch, over: connection)
                 group.addTask { try await isAnswered.value() }
             }
@@ -120,11 +127,13 @@ final class MQTTSubscriptions: Sendable {
     /// - Parameters:
     ///   - cause: Why; nil if this side ended the connection.
     ///   - keepsSession: Whether the server keeps the session.
-    func conclude(_ cause: WaybillError?, keepsSession: Bool) {
-        deliveries.manual.removeAll()
+    /// - Returns: The messages that the app has not acknowledged, and no longer can.
+    func conclude(_ cause: WaybillError?, keepsSession: Bool) -> [MQTTDeliveryReceipt] {
+        let abandoned = deliveries.manual.removeAll()
         late?.dropAll()
         change { table, _ in table.conclude(cause, keepsSession: keepsSession) }
         pressure.forgetAll()
+        return abandoned
     }
 
     // MARK: Listeners
@@ -143,8 +152,10 @@ final class MQTTSubscriptions: Sendable {
         over connection: MQTTConnection
     ) async throws -> Messages<Message> {
         let properties = MQTTSubscribeMapping.properties(request, options)
-        let hasIdentifiers = connection.driver.hasSubscriptionIdentifiers
-        try check(properties, request, hasIdentifiers: hasIdentifiers)
+        let limits = connection.driver.limits
+        try properties.check(request, hasIdentifiers: limits.subscriptionIdentifiersAvailable)
+        // Checked before any of them is sent.
+        for one in all { if let error = limits.refusal(of: one, request) { throw error } }
         let listener = makeListener(all.map(\.filter), options)
         let messages = listener.source.messages
         do {
@@ -152,14 +163,14 @@ final class MQTTSubscriptions: Sendable {
                 !state.table.waits(for: all)
             } _: { state -> Result<Requested, WaybillError> in
                 guard !state.table.isTaken(properties, for: all) else {
-                    return .failure(Self.identifierTaken(request))
+                    return .failure(MQTTErrorMapping.identifierTaken.about(request))
                 }
                 return .success(state.table.subscribe(listener, to: all, properties))
             }
             guard let (answers, requests) = try added?.get() else {
                 throw WaybillError(.notConnected, "there is no connection").about(request)
             }
-            for batch in requests.packets(hasIdentifiers: hasIdentifiers) {
+            for batch in requests.packets(within: limits) {
                 var request = request
                 request.topics = [batch[0].filter]
                 _ = ask(batch, request, options.timeout, since: events.timestamp, over: connection)
@@ -172,30 +183,6 @@ final class MQTTSubscriptions: Sendable {
             listener.source.terminate()
             throw error
         }
-    }
-
-    /// Refuses an identifier of the app's choice that the server does not support.
-    private func check(
-        _ properties: MQTTSubscribeProperties,
-        _ request: Request,
-        hasIdentifiers: Bool
-    ) throws(WaybillError) {
-        guard case .number = properties.identifier, !hasIdentifiers else { return }
-        var error = WaybillError.unsupported(
-            .subscriptionIdentifier,
-            "the server takes no subscription identifiers",
-            in: request
-        )
-        error.isLimitOfServer = true
-        throw error
-    }
-
-    private static func identifierTaken(_ request: Request) -> WaybillError {
-        WaybillError(
-            .invalidEntry,
-            "another subscription has this identifier, or this one has another identifier"
-        )
-        .about(request)
     }
 
     /// Subscribes a new listener with the next connection; a refusal, then, ends its stream.
@@ -214,7 +201,7 @@ final class MQTTSubscriptions: Sendable {
             state.connection == nil
         } _: { state -> Result<[MQTTSubscriptionAction], WaybillError> in
             guard !state.table.isTaken(properties, for: all) else {
-                return .failure(Self.identifierTaken(request))
+                return .failure(MQTTErrorMapping.identifierTaken.about(request))
             }
             return .success(state.table.subscribeLater(listener, to: all, properties))
         }
@@ -282,15 +269,24 @@ final class MQTTSubscriptions: Sendable {
 
     /// Ends every stream of some filters, and tells the server now or when there is a connection again.
     ///
-    /// Up to 100 filters go into one UNSUBSCRIBE.
+    /// Up to 100 filters go into one UNSUBSCRIBE, and no more than the server's limit of a packet permits.
     ///
     /// - Returns: The receipt; of several packets the last, unless one states a reason.
+    /// - Throws: The first refusal, after all packets; any other error at once.
     func unsubscribe(_ filters: [String], _ request: Request) async throws -> Receipt {
+        let limits = state.withLock { $0.connection }?.driver.limits ?? MQTTServerLimits()
+        let userProperties = request.headers.pairs
         var receipt = Receipt(of: request.topic)
-        for batch in filters.batches(of: MQTTFilterRequest.maximumBatchSize) {
-            let one = try await unsubscribe(packet: batch, request)
-            if receipt.reason == nil { receipt = one }
+        var refusal: WaybillError?
+        for batch in filters.batches(within: limits, beside: userProperties, \.self) {
+            do {
+                let one = try await unsubscribe(packet: batch, request)
+                if receipt.reason == nil { receipt = one }
+            } catch let error as WaybillError where !error.leavesRequestOpen {
+                refusal = refusal ?? error
+            }
         }
+        if let refusal { throw refusal }
         return receipt
     }
 
@@ -337,6 +333,11 @@ final class MQTTSubscriptions: Sendable {
         over connection: MQTTConnection
     ) -> Promise<Void> {
         let isAnswered = Promise<Void>()
+        let requests = refuse(requests, beyond: connection.driver.limits, request, since: begun)
+        guard !requests.isEmpty else {
+            isAnswered.resolve(.success(()))
+            return isAnswered
+        }
         connection.driver.subscribe(
             requests.map(\.sent),
             identifier: requests.first?.identifier,
@@ -352,6 +353,22 @@ final class MQTTSubscriptions: Sendable {
             isAnswered.resolve(answer.map { _ in }.mapError { $0 })
         }
         return isAnswered
+    }
+
+    /// Treats the filters that the server does not support as a SUBACK that refuses them.
+    /// - Returns: The others.
+    private func refuse(
+        _ requests: [MQTTFilterRequest],
+        beyond limits: MQTTServerLimits,
+        _ request: Request,
+        since begun: ContinuousClock.Instant?
+    ) -> [MQTTFilterRequest] {
+        requests.filter { one in
+            guard let error = limits.refusal(of: one.subscription, request) else { return true }
+            let grant = MQTTGrant(result: .failure(error), hasBacklog: false)
+            change(since: begun) { table, _ in table.answered(one, .success(grant)) }
+            return false
+        }
     }
 
     private func restore(
@@ -437,7 +454,8 @@ final class MQTTSubscriptions: Sendable {
 
     /// Stores the filters that were left if they have changed; one caller at a time, with no lock held.
     private func saveLeft() {
-        guard let store else { return }
+        // Not under another client identifier: the next process leaves them in the session of its own one.
+        guard let store, session.isStored else { return }
         while let filters = state.withLock({ $0.table.left.beginSaving() }) {
             store.setPendingUnsubscribes(filters)
             state.withLock { $0.table.left.endSaving() }

@@ -80,13 +80,17 @@ public final class MQTTTransport: Transport, ImmediateTransport {
         let address = try ServiceAddress(url, for: "MQTT", schemes: Self.schemes)
         configuration.userName = configuration.userName ?? address.userName
         configuration.password = configuration.password ?? address.password
-        let options = configuration
+        let shared = Shared(configuration)
         let failover = try Failover(
             address,
-            options.failover,
+            configuration.failover,
             in: environment,
-            maximumHops: options.redirects.hops(isSecure: address.scheme.isSecure, options.tls)
+            maximumHops: configuration.redirects.hops(
+                isSecure: address.scheme.isSecure,
+                configuration.tls
+            )
         ) { address throws(WaybillError) in
+            let options = shared.value
             var environment =
                 try environment.proxied(by: options.proxy)
                 .secured(for: address.scheme, by: options.tls)
@@ -105,7 +109,7 @@ public final class MQTTTransport: Transport, ImmediateTransport {
         }
         engine = try MQTTEngine(
             failover: failover,
-            configuration: configuration,
+            configuration: shared,
             environment: environment
         )
     }
@@ -126,7 +130,7 @@ public final class MQTTTransport: Transport, ImmediateTransport {
     public var keepAliveMemory: KeepAliveMemory { engine.keepAliveMemory }
 
     /// The requests that wait for replies.
-    package var pendingReplies: PendingReplies { engine.replies.pending }
+    package var pendingReplies: PendingReplies { engine.sender.replies.pending }
 
     /// The events of the connection, its subscriptions and messages, and those that the providers report.
     public var events: TransportEvents { engine.events.events }
@@ -141,7 +145,7 @@ public final class MQTTTransport: Transport, ImmediateTransport {
         _ request: Request,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) -> Submission {
-        engine.submit(request, completion)
+        engine.sender.submit(request, completion)
     }
 
     /// Subscribes; see ``Waybill/Transport/subscribe(_:)``.
@@ -167,9 +171,10 @@ public final class MQTTTransport: Transport, ImmediateTransport {
     ///
     /// - Throws: `unsupported` with MQTT 3.1.1 and without an authenticator; `notConnected`; `rejected` while another
     ///   re-authentication is under way; `unauthorized` if the server refuses the client, or if the server was not verified;
-    ///   `timedOut`; `interceptorFailed` and other errors of the authenticator; `connectionLost`; or `CancellationError`.
+    ///   `timedOut`; `interceptorFailed` and other errors of the authenticator; `connectionLost`; `shutDown`; or
+    ///   `CancellationError`.
     public func reauthenticate() async throws {
-        try await engine.reauthenticate()
+        try await engine.connector.reauthenticate()
     }
 
     /// Closes the connection until ``resume()``, such as while the app is in the background.
@@ -198,7 +203,8 @@ public final class MQTTTransport: Transport, ImmediateTransport {
 
     /// Shuts down as ``shutdown()`` does, and discards the session.
     ///
-    /// The store is emptied. With MQTT 5 and an open connection, the server is told to discard its session, too.
+    /// The store is emptied; one that takes longer than ``MQTTConfiguration/closeTimeout`` goes on after this call. With
+    /// MQTT 5 and an open connection, the server is told to discard its session, too.
     public func destroy() async {
         await engine.destroy()
     }

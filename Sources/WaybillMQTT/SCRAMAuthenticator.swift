@@ -31,6 +31,7 @@ public struct SCRAMAuthenticator: MQTTAuthenticator {
     ///   - password: The password. Never logged, and never sent.
     ///   - iterations: The iteration counts to accept. A server that demands fewer makes a stolen exchange cheap to attack.
     ///     One that demands more keeps a thread of this side busy: a million iterations take about half a second.
+    ///     At most 2,147,483,647 are accepted, whatever the range.
     public init(
         userName: String,
         password: String,
@@ -51,7 +52,8 @@ public struct SCRAMAuthenticator: MQTTAuthenticator {
         credentials:
             @escaping @Sendable (MQTTAuthenticationContext) async throws -> Credentials
     ) {
-        self.iterations = iterations
+        // More than the system's function can count are refused as any other count outside of the range.
+        self.iterations = iterations.clamped(to: 0...Int(Int32.max))
         self.credentials = credentials
     }
 

@@ -1,4 +1,5 @@
 import Waybill
+import WireCore
 
 /// What a store has accepted and not written yet, and how much it has stored.
 ///
@@ -9,10 +10,18 @@ import Waybill
 /// | a message, and the next transaction is full | its caller waits, in order | refused: closed |
 /// | a change | waits for the transaction, with earlier changes of the same thing replaced | ignored |
 /// | a removal of a message that waits | neither is written | ignored |
+/// | a caller is withdrawn, and no transaction has its message | its message is forgotten | the same |
 /// | a transaction begins | it takes everything that waits; waiting callers are accepted | waiting callers are refused |
 /// | the end, after a last transaction | | what it has not written is discarded and told |
 struct SQLiteBacklog {
-    typealias Completion = @Sendable (Result<StoredMessage.ID, SQLiteStoreError>) -> Void
+    /// Called with the number of the message; with nil if its caller was withdrawn.
+    typealias Completion = @Sendable (Result<StoredMessage.ID, SQLiteStoreError>?) -> Void
+
+    /// A caller that waits for room.
+    private struct Caller {
+        let message: StoredMessage
+        let completion: Completion
+    }
 
     /// A message that waits for its transaction.
     struct Insertion {
@@ -56,7 +65,13 @@ struct SQLiteBacklog {
     private var insertions: [StoredMessage.ID: Insertion] = [:]
     private var insertionBytes: Int64 = 0
     private var changes = SQLiteChanges()
-    private var waiting: [(StoredMessage, Completion)] = []
+    /// Callers that wait for room, by number; numbers have the order of the calls.
+    private var waiting: [UInt64: Caller] = [:]
+    /// The messages of callers that wait for the next transaction.
+    private var awaited: [UInt64: StoredMessage.ID] = [:]
+    /// A lower bound of the numbers of callers that wait for room.
+    private var firstCaller: UInt64 = 1
+    private var lastCaller: UInt64 = 0
     private var flushes: [@Sendable (Result<Void, SQLiteStoreError>) -> Void] = []
 
     init(
@@ -79,6 +94,7 @@ struct SQLiteBacklog {
         let count =
             message.body.count + message.topic.utf8.count + (message.contentType?.utf8.count ?? 0)
             + StoredHeaders.byteCount(message.headers)
+            + (message.responseTopic?.utf8.count ?? 0) + (message.correlationData?.count ?? 0)
         return Int64(count) + overhead
     }
 
@@ -100,25 +116,27 @@ struct SQLiteBacklog {
 
     /// Accepts or refuses a message.
     ///
-    /// - Returns: A call to make with no lock held; nil if the caller waits for the transaction.
+    /// - Returns: The number of the caller, for ``withdraw(_:)``, and a call to make with no lock held; nil if the caller
+    ///   waits.
     mutating func add(
         _ message: StoredMessage,
         _ completion: @escaping Completion
-    ) -> (@Sendable () -> Void)? {
+    ) -> (caller: UInt64, call: (@Sendable () -> Void)?) {
+        lastCaller += 1
+        let caller = Caller(message: message, completion: completion)
         guard waiting.isEmpty, hasRoom else {
-            guard !isClosed else { return refusal(.closed, "", completion) }
-            waiting.append((message, completion))
-            return nil
+            guard !isClosed else { return (lastCaller, refusal(.closed, "", completion)) }
+            if waiting.isEmpty { firstCaller = lastCaller }
+            waiting[lastCaller] = caller
+            return (lastCaller, nil)
         }
-        return accept(message, completion)
+        return (lastCaller, accept(caller, lastCaller))
     }
 
-    private mutating func accept(
-        _ message: StoredMessage,
-        _ completion: @escaping Completion
-    ) -> (@Sendable () -> Void)? {
+    private mutating func accept(_ caller: Caller, _ number: UInt64) -> (@Sendable () -> Void)? {
+        let completion = caller.completion
         guard !isClosed else { return refusal(.closed, "", completion) }
-        let size = Self.size(message)
+        let size = Self.size(caller.message)
         guard size <= maximumByteCount - byteCount else {
             let detail = "\(byteCount) of \(maximumByteCount) bytes are stored and not acknowledged"
             return refusal(.full, detail, completion)
@@ -130,7 +148,7 @@ struct SQLiteBacklog {
             return refusal(.full, "the file has no number left for a message", completion)
         }
         last += 1
-        var message = message
+        var message = caller.message
         message.id = last
         sizes[last] = size
         byteCount += size
@@ -140,8 +158,27 @@ struct SQLiteBacklog {
             size: size,
             completion: isBatched ? nil : completion
         )
-        guard isBatched else { return nil }
+        guard isBatched else {
+            awaited[number] = last
+            return nil
+        }
         return { [last] in completion(.success(last)) }
+    }
+
+    /// Forgets the message of a caller that no longer waits, unless a transaction has it.
+    ///
+    /// - Returns: A call to make with no lock held; nil if the caller goes on waiting, or does not wait.
+    mutating func withdraw(_ number: UInt64) -> (@Sendable () -> Void)? {
+        if let completion = waiting.removeValue(forKey: number)?.completion {
+            return { completion(nil) }
+        }
+        guard let id = awaited.removeValue(forKey: number),
+            let insertion = insertions.removeValue(forKey: id)
+        else { return nil }
+        insertionBytes -= insertion.size
+        byteCount -= sizes.removeValue(forKey: id) ?? 0
+        guard let completion = insertion.completion else { return nil }
+        return { completion(nil) }
     }
 
     private func refusal(
@@ -174,6 +211,7 @@ struct SQLiteBacklog {
             }
         }
         insertions = [:]
+        awaited = [:]
         insertionBytes = 0
         sizes = [:]
         byteCount = 0
@@ -227,6 +265,7 @@ struct SQLiteBacklog {
         (batch.flushes, flushes) = (flushes, [])
         batch.last = last
         insertions = [:]
+        awaited = [:]
         insertionBytes = 0
         return batch
     }
@@ -236,13 +275,12 @@ struct SQLiteBacklog {
     /// - Returns: Calls to make with no lock held.
     mutating func acceptWaiting() -> [@Sendable () -> Void] {
         var calls: [@Sendable () -> Void] = []
-        var accepted = 0
-        while accepted < waiting.count, hasRoom {
-            let (message, completion) = waiting[accepted]
-            if let call = accept(message, completion) { calls.append(call) }
-            accepted += 1
+        while !waiting.isEmpty, hasRoom {
+            let number = firstCaller
+            firstCaller += 1
+            guard let caller = waiting.removeValue(forKey: number) else { continue }
+            if let call = accept(caller, number) { calls.append(call) }
         }
-        waiting.removeFirst(accepted)
         return calls
     }
 
@@ -272,9 +310,15 @@ struct SQLiteBacklog {
                 }
             }
         }
-        calls += waiting.map { _, completion in { completion(.failure(error)) } }
-        waiting = []
+        calls += takeWaiting(error)
         return calls
+    }
+
+    private mutating func takeWaiting(_ error: SQLiteStoreError) -> [@Sendable () -> Void] {
+        defer { waiting = [:] }
+        return waiting.valuesInKeyOrder.map { caller in
+            { @Sendable in caller.completion(.failure(error)) }
+        }
     }
 
     // MARK: The end
@@ -299,8 +343,7 @@ struct SQLiteBacklog {
                 lost.append(insertion.message)
             }
         }
-        calls += waiting.map { _, completion in { completion(.failure(error)) } }
-        waiting = []
+        calls += takeWaiting(error)
         calls += batch.flushes.map { flush in { flush(.failure(error)) } }
         calls += batch.changes.completions
         return (lost, calls)

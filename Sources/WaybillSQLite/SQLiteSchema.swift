@@ -42,6 +42,12 @@ enum SQLiteSchema {
         ALTER TABLE store ADD COLUMN session TEXT;
         CREATE TABLE received (identifier INTEGER PRIMARY KEY);
         """,
+        // What a reply needs, and the format of the body.
+        """
+        ALTER TABLE message ADD COLUMN response_topic TEXT;
+        ALTER TABLE message ADD COLUMN correlation_data BLOB;
+        ALTER TABLE message ADD COLUMN is_text INTEGER;
+        """,
     ]
 }
 
@@ -51,20 +57,24 @@ enum SQLiteStatement: String, CaseIterable {
     case commit = "COMMIT"
     case insert = """
         INSERT INTO message
-            (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, size, attempts, stage)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)
+            (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, size, attempts, stage,
+            response_topic, correlation_data, is_text)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)
         """
     case remove = "DELETE FROM message WHERE id = ?"
     /// The last column is the length of the others that have one, without reading them whole.
     case messages = """
         SELECT id, topic, body, content_type, headers, qos, is_retained, stored, expiry, attempts, stage,
+            response_topic, correlation_data, is_text,
             ifnull(length(CAST(topic AS BLOB)), 0) + ifnull(length(body), 0)
             + ifnull(length(CAST(content_type AS BLOB)), 0) + ifnull(length(headers), 0)
+            + ifnull(length(CAST(response_topic AS BLOB)), 0) + ifnull(length(correlation_data), 0)
         FROM message ORDER BY id
         """
     case sizes = """
         SELECT id, ifnull(length(CAST(topic AS BLOB)), 0) + ifnull(length(body), 0)
             + ifnull(length(CAST(content_type AS BLOB)), 0) + ifnull(length(headers), 0)
+            + ifnull(length(CAST(response_topic AS BLOB)), 0) + ifnull(length(correlation_data), 0)
         FROM message
         """
     case countAttempt = """

@@ -108,3 +108,19 @@ extension SQLiteSessionStore {
         try file.write(insertions, batch.changes, last: batch.last, at: clock())
     }
 }
+
+extension SQLiteSessionStore: ImmediateSessionStore {
+    package func add(
+        _ message: StoredMessage,
+        done: @escaping @Sendable (Result<StoredMessage.ID, any Error>) -> Void
+    ) -> @Sendable () -> Void {
+        let caller = submit(message) { result in
+            switch result {
+            case .success(let id): done(.success(id))
+            case .failure(let error): done(.failure(error))
+            case nil: done(.failure(CancellationError()))
+            }
+        }
+        return { self.withdraw(caller) }
+    }
+}

@@ -111,7 +111,7 @@ public final class SQLiteSessionStore: SessionStore {
 
     /// Writes what waits, and lets go of the file.
     ///
-    /// Blocks the thread for one transaction. Messages are refused from now on. What cannot be written any more is told
+    /// Blocks the thread for one transaction, however long the disk takes. Messages are refused from now on. What cannot be written any more is told
     /// by ``Event/lost(_:_:)``. Without a call the file is closed soon after the last reference to the store is
     /// gone, with `batched` after its time at the latest.
     public func close() {
@@ -127,7 +127,7 @@ public final class SQLiteSessionStore: SessionStore {
         for message in lost { options.onEvent?(.lost(message, failure)) }
     }
 
-    /// Writes what waits, and returns when that is on the disk.
+    /// Writes what waits, and returns when that is on the disk, however long the disk takes.
     ///
     /// - Throws: ``SQLiteStoreError``, if it could not be written; the store tries it again.
     public func flush() async throws(SQLiteStoreError) {
@@ -147,7 +147,7 @@ public final class SQLiteSessionStore: SessionStore {
     /// - Throws: ``SQLiteStoreError``.
     public func insert(_ message: StoredMessage) throws(SQLiteStoreError) -> StoredMessage.ID {
         let answer = Answer()
-        submit(message) { answer.set($0) }
+        submit(message) { if let result = $0 { answer.set(result) } }
         while true {
             if let result = answer.result { return try result.get() }
             queue.sync { _ = writeBatch() }
@@ -156,20 +156,42 @@ public final class SQLiteSessionStore: SessionStore {
 
     /// Stores a message durably, as ``Options/synchronization`` states, and suspends the caller meanwhile.
     ///
+    /// If the task is cancelled before a transaction has the message, the message is forgotten. Otherwise the caller waits
+    /// for the transaction, for as long as the disk takes.
+    ///
     /// - Parameter message: The message; its number is ignored.
     /// - Returns: The message's number.
-    /// - Throws: ``SQLiteStoreError``.
+    /// - Throws: ``SQLiteStoreError``; `CancellationError` if the message is not stored because the task was cancelled.
     public func add(_ message: StoredMessage) async throws -> StoredMessage.ID {
-        try await withCheckedThrowingContinuation { continuation in
-            submit(message) { continuation.resume(with: $0) }
+        let caller = Locked<UInt64?>(nil)
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let number = submit(message) { continuation.resume(returning: $0) }
+                caller.withLock { $0 = number }
+                // Cancelled before the number was known.
+                if Task.isCancelled { withdraw(number) }
+            }
+        } onCancel: {
+            if let number = caller.withLock({ $0 }) { withdraw(number) }
         }
+        guard let result else { throw CancellationError() }
+        return try result.get()
     }
 
-    private func submit(_ message: StoredMessage, _ completion: @escaping SQLiteBacklog.Completion)
-    {
-        let call = state.withLock { $0.backlog.add(message, completion) }
+    @discardableResult
+    func submit(
+        _ message: StoredMessage,
+        _ completion: @escaping SQLiteBacklog.Completion
+    ) -> UInt64 {
+        let (caller, call) = state.withLock { $0.backlog.add(message, completion) }
         call?()
         plan()
+        return caller
+    }
+
+    func withdraw(_ caller: UInt64) {
+        let call = state.withLock { $0.backlog.withdraw(caller) }
+        call?()
     }
 
     /// Removes a message, soon after the call returns.
@@ -179,6 +201,9 @@ public final class SQLiteSessionStore: SessionStore {
     }
 
     /// Removes messages that are too old, and returns all others in the order of their numbers; blocks the thread.
+    ///
+    /// In a session (``beginSession(_:)``) a message of QoS 2 that is too old is returned with the expiry
+    /// `Date.distantPast`. Its exchange has to end at the server. The transport does that, and reports `sendFailed`.
     ///
     /// Each call counts an attempt for each message. A message that cannot be read stays in the file, and is told by
     /// ``Event/unreadable(id:_:)``. A disk without room does not hinder reading.
@@ -195,15 +220,20 @@ public final class SQLiteSessionStore: SessionStore {
             var messages: [StoredMessage] = []
             // A message that the backlog does not know is removed, but the disk has not taken that yet.
             let known = state.withLock { $0.backlog.sizes }
+            let hasExchanges = try file.session() != nil
             for (message, stored) in rows.values where known[message.id] != nil {
                 let expiry = message.expiry?.milliseconds ?? .max
-                guard expiry <= now.milliseconds || stored <= oldest else {
-                    messages.append(message)
-                    messages[messages.count - 1].attempts += 1
+                let isOver = expiry <= now.milliseconds || stored <= oldest
+                guard !isOver || (hasExchanges && message.qos == 2) else {
+                    state.withLock { $0.backlog.remove(message.id) }
+                    events.append(.expired(message))
                     continue
                 }
-                state.withLock { $0.backlog.remove(message.id) }
-                events.append(.expired(message))
+                var message = message
+                message.attempts += 1
+                // Over by any clock: that of the reader may be behind.
+                if isOver { message.expiry = .distantPast }
+                messages.append(message)
             }
             if messages.count < rows.values.count { _ = writeBatch() }
             do throws(SQLiteStoreError) { try file.countAttempts() } catch {

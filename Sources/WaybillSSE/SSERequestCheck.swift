@@ -118,7 +118,7 @@ package struct SSERequestCheck: Sendable {
                 .manualAcknowledgement: options.acknowledgement != .whenTaken,
                 .ackMode: options.ackMode != nil, .receipt: options.asksForReceipt != nil,
                 .shareName: options.shareName != nil,
-                .subscriptionIdentifier: options.subscriptionIdentifier != .automatic,
+                .subscriptionIdentifier: options.subscriptionIdentifier.isNumber,
             ],
             request
         )

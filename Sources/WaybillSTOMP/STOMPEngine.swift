@@ -29,9 +29,7 @@ final class STOMPEngine: Sendable {
         let settings = ConnectionSettings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
-            closeTimeout: configuration.closeTimeout,
-            reconnection: configuration.reconnection,
-            offlineQueue: configuration.offlineQueue
+            closeTimeout: configuration.closeTimeout
         )
         let account = MemoryAccount(limit: configuration.memoryLimit)
         catchAll = CatchAll(reportingTo: events, account: account)
@@ -51,6 +49,8 @@ final class STOMPEngine: Sendable {
         )
         lifecycle = ConnectionLifecycle(
             settings,
+            reconnecting: configuration.reconnection,
+            offlineQueue: configuration.offlineQueue,
             failover,
             in: environment,
             reportingTo: events,
@@ -96,11 +96,13 @@ final class STOMPEngine: Sendable {
             return receipt
         case .ack(let id, let options):
             try STOMPMapping.check(options, request)
-            return try await lifecycle.requests.current(for: request)
+            return try await lifecycle.requests
+                .current(for: request, orAccepted: subscriptions.connection)
                 .acknowledge(id, isAccepted: true, in: options.transaction, request)
         case .nack(let id, let options):
             try STOMPMapping.check(options, request)
-            return try await lifecycle.requests.current(for: request)
+            return try await lifecycle.requests
+                .current(for: request, orAccepted: subscriptions.connection)
                 .acknowledge(id, isAccepted: false, in: options.transaction, request)
         case .begin(let transaction):
             let headers = try STOMPMapping.beginning(transaction, request)

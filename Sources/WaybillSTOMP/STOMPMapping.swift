@@ -198,7 +198,7 @@ package enum STOMPMapping {
                 .retainHandling: options.retainHandling != .send, .method: options.method != nil,
                 .eventTypes: options.eventTypes != nil, .lastEventID: options.lastEventID != nil,
                 .shareName: options.shareName != nil,
-                .subscriptionIdentifier: options.subscriptionIdentifier != .automatic,
+                .subscriptionIdentifier: options.subscriptionIdentifier.isNumber,
             ],
             request
         )

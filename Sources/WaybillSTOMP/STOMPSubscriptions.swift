@@ -39,6 +39,9 @@ final class STOMPSubscriptions: MessageAcknowledger {
 
     // MARK: Connections
 
+    /// The connection that the server has accepted; nil without one.
+    var connection: STOMPConnection? { state.withLock { $0.connection } }
+
     /// Goes over to a connection that the server has accepted.
     func attach(_ connection: STOMPConnection, _ version: STOMPVersion) {
         state.withLock { state in

@@ -20,7 +20,8 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     /// The running series of attempts.
     package struct Series: Sendable {
         let number: UInt64
-        let outcome: Promise<Made>
+        /// Nil when it has ended, because it keeps the peer's answer.
+        var outcome: Promise<Made>?
         /// Nil when it has ended, because a task keeps its memory as long as something refers to it.
         var task: Task<Void, Never>?
         /// Resolves when the series and its connection are over, and subscriptions and calls are ended.
@@ -56,12 +57,16 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
 
     /// - Parameters:
     ///   - settings: The settings.
+    ///   - policy: Whether and when to connect again.
+    ///   - offlineQueue: What happens to sends while a lost connection is made again.
     ///   - failover: The hosts.
     ///   - environment: Provides clocks and random numbers.
     ///   - events: Receives the events of connections and of the queue.
     ///   - dialect: The transport's part.
     package init(
         _ settings: ConnectionSettings,
+        reconnecting policy: ReconnectionPolicy,
+        offlineQueue: OfflineQueuePolicy = .off,
         _ failover: Failover,
         in environment: LinkEnvironment,
         reportingTo events: TransportEventSource = TransportEventSource(),
@@ -72,8 +77,8 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         self.environment = environment
         self.dialect = dialect
         reporter = ConnectionReporter(events)
-        queue = OfflineQueue(settings.offlineQueue, in: environment, reportingTo: events)
-        state = Locked(State(machine: ConnectionMachine(settings.reconnection)))
+        queue = OfflineQueue(offlineQueue, in: environment, reportingTo: events)
+        state = Locked(State(machine: ConnectionMachine(policy)))
     }
 
     /// Passes an event to the machine, reports the changes, and carries out the actions that need no caller.
@@ -173,6 +178,11 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         state.withLock { $0.machine.state.isAlive }
     }
 
+    /// Whether there is a connection or an attempt to make one, also one that waits, is paused or is being stopped.
+    package var isUnderWay: Bool {
+        state.withLock { $0.machine.state.isUnderWay }
+    }
+
     var isShutDown: Bool {
         state.withLock { state in
             if case .shutDown = state.machine.state { true } else { false }
@@ -245,9 +255,21 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         let run = SeriesRun(lifecycle: self, number: number, origin: origin, outcome: outcome)
         let task = Task { @concurrent [weak self] in
             await run.run()
-            self?.state.withLock { if $0.series?.number == number { $0.series?.task = nil } }
+            self?.noteEnd(of: number)
         }
         return Series(number: number, outcome: outcome, task: task)
+    }
+
+    /// Releases what a series needs only until a peer has accepted, or until it has failed.
+    private func noteEnd(of number: UInt64) {
+        let ended: Series? = state.withLock { state in
+            guard let series = state.series, series.number == number else { return nil }
+            state.series?.task = nil
+            state.series?.outcome = nil
+            return series
+        }
+        // Released with no lock held.
+        withExtendedLifetime(ended) {}
     }
 
     private func cancel(_ number: UInt64) {
@@ -262,7 +284,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         guard let series else { return }
         state.withLock { $0.series?.prepareEnd = prepare }
         series.task?.cancel()
-        await series.outcome.waitUntilResolved()
+        await series.outcome?.waitUntilResolved()
     }
 
     /// A connection is over.

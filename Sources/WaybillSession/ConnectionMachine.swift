@@ -29,12 +29,10 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     @usableFromInline package private(set) var state = ConnectionMachineState<Connection>.idle(
         .ready
     )
-    private let policy: ReconnectionPolicy
     private var schedule: ReconnectionSchedule
     private var lastSeries: UInt64 = 0
 
     package init(_ policy: ReconnectionPolicy) {
-        self.policy = policy
         schedule = ReconnectionSchedule(policy)
     }
 
@@ -87,7 +85,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             attempt.isWantedBySubscription = true
             state = .connecting(attempt, then: intent)
         case .idle(let intent) where intent != .disconnected:
-            schedule = ReconnectionSchedule(policy)
+            schedule.restart()
             let cause = WaybillError(.notConnected, "there is no connection yet")
             let attempt = makeAttempt(.subscription, after: cause)
             state = intent == .paused ? .paused(attempt) : .waiting(attempt, until: nil)
@@ -99,7 +97,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     }
 
     private mutating func beginOnDemand() -> Step {
-        schedule = ReconnectionSchedule(policy)
+        schedule.restart()
         var attempt = makeAttempt(.demand)
         attempt.number = 1
         state = .connecting(attempt, then: .ready)
@@ -202,7 +200,8 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
                 }
             }
             return rest(intent, cause, failure: failure)
-        case .stopping: return rest(.disconnected, cause, failure: failure)
+        // Whatever has failed meanwhile, the app has ended the attempt.
+        case .stopping: return rest(.disconnected, nil, failure: failure)
         case .waiting, .paused: return rest(.ready, cause, failure: failure)
         case .idle, .connected, .closing, .concluding, .shutDown: return Step(failure: failure)
         }

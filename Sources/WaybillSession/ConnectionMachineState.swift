@@ -41,6 +41,15 @@ package enum ConnectionMachineState<Connection: AnyObject & Sendable>: Sendable 
         }
     }
 
+    /// Whether there is a connection or an attempt to make one, also one that waits, is paused or is being stopped.
+    package var isUnderWay: Bool {
+        switch self {
+        case .connected, .closing: true
+        case .idle, .connecting, .waiting, .paused, .stopping, .concluding, .shutDown:
+            attempt != nil
+        }
+    }
+
     /// The error of a request whose wait for a connection has timed out.
     package var absence: WaybillError {
         WaybillError(

@@ -1,6 +1,3 @@
-package import Waybill
-import WireCore
-
 /// When a transport connects, and the timeouts of connecting and closing.
 package struct ConnectionSettings: Sendable {
     /// Whether a request makes a connection if there is none.
@@ -11,24 +8,16 @@ package struct ConnectionSettings: Sendable {
     package var closeTimeout: Duration
     /// The longest wait, before closing, for acknowledgements of sent messages.
     package var drainTimeout: Duration
-    /// Whether and when to connect again.
-    package var reconnection: ReconnectionPolicy
-    /// What happens to sends while a lost connection is made again.
-    package var offlineQueue: OfflineQueuePolicy
 
     package init(
         connectsOnDemand: Bool,
         connectTimeout: Duration,
         closeTimeout: Duration,
-        drainTimeout: Duration = .zero,
-        reconnection: ReconnectionPolicy,
-        offlineQueue: OfflineQueuePolicy = .off
+        drainTimeout: Duration = .zero
     ) {
         self.connectsOnDemand = connectsOnDemand
         self.connectTimeout = connectTimeout
         self.closeTimeout = closeTimeout
         self.drainTimeout = drainTimeout
-        self.reconnection = reconnection
-        self.offlineQueue = offlineQueue
     }
 }

@@ -4,9 +4,9 @@ package import WaybillLink
 import WireCore
 
 /// The hosts of a service, and the order in which they are tried.
-package struct Failover: Sendable {
+package final class Failover: Sendable {
     /// One host, with its address and dialer.
-    package struct Route: Sendable {
+    package final class Route: Sendable {
         /// The address of the URL, with this host.
         package let address: ServiceAddress
         /// The environment that opens streams to the host.
@@ -21,7 +21,7 @@ package struct Failover: Sendable {
         }
 
         /// The route to a configured host.
-        init(to address: ServiceAddress, environment: LinkEnvironment) {
+        convenience init(to address: ServiceAddress, environment: LinkEnvironment) {
             self.init(
                 address: address,
                 environment: environment,
@@ -57,25 +57,18 @@ package struct Failover: Sendable {
         }
     }
 
-    /// What the servers of the service have said about other servers.
-    private final class Redirects: Sendable {
-        let state: Locked<ServerRedirects>
-
-        init(maximumHops: Int) {
-            state = Locked(ServerRedirects(maximumHops: maximumHops))
-        }
-    }
-
-    /// The hosts whose connections ended too soon.
-    private final class Unsteady: Sendable {
-        let hosts = Locked(UnsteadyHosts())
+    /// What earlier connects and connections have shown of the hosts.
+    private struct State: Sendable {
+        /// The servers that other servers have referred to.
+        var redirects: ServerRedirects
+        /// The hosts whose connections ended too soon.
+        var unsteady = UnsteadyHosts()
     }
 
     /// The routes of the configured hosts, with that of the URL first.
     package let routes: [Route]
     private let order: FailoverOptions.Order
-    private let redirects: Redirects
-    private let unsteady = Unsteady()
+    private let state: Locked<State>
     private let clock: any TimerSource
     private let random: @Sendable () -> UInt64
     private let prepare: @Sendable (ServiceAddress) throws(WaybillError) -> LinkEnvironment
@@ -105,7 +98,7 @@ package struct Failover: Sendable {
         }
         self.routes = routes
         order = options.order
-        redirects = Redirects(maximumHops: maximumHops)
+        state = Locked(State(redirects: ServerRedirects(maximumHops: maximumHops)))
         clock = environment.clock
         random = environment.random
         self.prepare = prepare
@@ -121,7 +114,7 @@ package struct Failover: Sendable {
                 routes.swapAt(last, Int(random() % UInt64(last + 1)))
             }
         }
-        return unsteady.hosts.withLock { $0.last(in: routes, \.address.endpoint) }
+        return state.withLock { $0.unsteady.last(in: routes, \.address.endpoint) }
     }
 
     /// Notes that a server refers its clients to other servers.
@@ -137,8 +130,8 @@ package struct Failover: Sendable {
         let port = routes[0].address.endpoint.port
         let servers = redirect.servers.map { Endpoint(host: $0.name, port: $0.port ?? port) }
         let now = clock.now
-        let outcome = redirects.state.withLock { state in
-            state.note(
+        let outcome = state.withLock { state in
+            state.redirects.note(
                 servers,
                 isPermanent: redirect.isPermanent,
                 by: route.candidate,
@@ -153,8 +146,9 @@ package struct Failover: Sendable {
 
     /// The route to a server: a configured host, or one with the same scheme, path and options.
     private func route(to candidate: ServerCandidate) throws(WaybillError) -> Route {
-        let address = routes[0].address.moved(to: candidate.endpoint)
         let known = routes.first { $0.address.endpoint == candidate.endpoint }
+        if let known, known.candidate == candidate { return known }
+        let address = routes[0].address.moved(to: candidate.endpoint)
         if let known {
             return Route(address: address, environment: known.environment, candidate: candidate)
         }
@@ -181,7 +175,7 @@ package struct Failover: Sendable {
         guard wasHealthy || routes.contains(where: { $0.address.endpoint == endpoint }) else {
             return
         }
-        unsteady.hosts.withLock { $0.noteEnd(of: endpoint, wasHealthy: wasHealthy) }
+        state.withLock { $0.unsteady.noteEnd(of: endpoint, wasHealthy: wasHealthy) }
     }
 
     /// Tries the routes in order until one succeeds.
@@ -199,16 +193,20 @@ package struct Failover: Sendable {
         _ body: (Route) async throws -> Result
     ) async throws -> Result {
         let hosts = arranged().map(\.address.endpoint)
-        var course = redirects.state.withLock { $0.begin(hosts, isReconnection: isReconnection) }
+        var course = state.withLock { state in
+            state.redirects.begin(hosts, isReconnection: isReconnection)
+        }
         var attempts: [FailoverFailure.Attempt] = []
         while let candidate = course.next() {
             do {
                 let result = try await body(route(to: candidate))
                 let now = clock.now
-                redirects.state.withLock { $0.accept(candidate, at: now) }
+                state.withLock { $0.redirects.accept(candidate, at: now) }
                 return result
             } catch var error as WaybillError {
-                let noted = redirects.state.withLock { $0.takeNoted(from: candidate.endpoint) }
+                let noted = state.withLock { state in
+                    state.redirects.takeNoted(from: candidate.endpoint)
+                }
                 let outcome = noted.map { course.follow($0) }
                 if let failure = outcome?.failure { error = error.ending(failure) }
                 let mayGoOn = error.mayBeOneHostsOwn || outcome != nil

@@ -49,6 +49,11 @@ package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendabl
         message.delivery = HeldDelivery(id, delivery, self)
     }
 
+    /// Whether a message waits for its acknowledgement.
+    package func isWaiting(_ id: Message.ID) -> Bool {
+        state.withLock { $0.waiting[id] != nil }
+    }
+
     /// Carries out the command `ack` or `nack` of an entry.
     ///
     /// - Parameters:
@@ -102,7 +107,16 @@ package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendabl
     }
 
     /// Removes all deliveries, when the connection is over.
-    package func removeAll() { remove { _ in true } }
+    ///
+    /// - Returns: Their names.
+    @discardableResult
+    package func removeAll() -> [Acknowledger.Name] {
+        let gone = state.withLock { state in
+            defer { state.waiting = [:] }
+            return state.waiting
+        }
+        return gone.values.map(\.name)
+    }
 
     private func take(_ id: Message.ID) -> Delivery<Acknowledger>? {
         state.withLock { $0.waiting.removeValue(forKey: id) }

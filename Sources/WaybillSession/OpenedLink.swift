@@ -14,8 +14,13 @@ package struct OpenedLink: Sendable {
     package let endpoint: Endpoint
 
     /// The result of the TLS handshake; nil without TLS.
-    package var tls: NegotiatedTLS? {
-        stream.tls.map { agreement in
+    package var tls: NegotiatedTLS? { stream.negotiatedTLS }
+}
+
+extension ByteStream {
+    /// The result of the TLS handshake; nil without TLS.
+    package var negotiatedTLS: NegotiatedTLS? {
+        tls.map { agreement in
             NegotiatedTLS(
                 version: agreement.version,
                 applicationProtocol: agreement.applicationProtocol,

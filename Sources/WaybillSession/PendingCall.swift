@@ -68,6 +68,13 @@ package final class PendingCall<Answer: Sendable>: Sendable {
         return try result.get()
     }
 
+    /// The outcome; nil before it.
+    package var outcome: Result<Answer, any Error>? {
+        state.withLock { state in
+            if case .done(let result) = state { result } else { nil }
+        }
+    }
+
     /// Whether the call has an outcome.
     package var isDone: Bool {
         state.withLock { state in

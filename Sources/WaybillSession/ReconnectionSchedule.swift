@@ -22,6 +22,11 @@ package struct ReconnectionSchedule: Sendable {
         self.policy = policy
     }
 
+    /// Forgets all attempts and connections, because a demand begins anew.
+    package mutating func restart() {
+        self = ReconnectionSchedule(policy)
+    }
+
     /// Notes that the peer has accepted a connection.
     package mutating func noteConnected(at now: WireInstant) {
         connected = now

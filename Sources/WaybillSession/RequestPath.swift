@@ -11,7 +11,22 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     ///
     /// - Throws: `notConnected`, `shutDown`.
     package func current(for request: Request) throws(WaybillError) -> Connection {
-        guard let connection = lifecycle.connected else { throw notConnected(request) }
+        try current(for: request, orAccepted: nil)
+    }
+
+    /// Returns the present connection, for the acknowledgement of a message.
+    ///
+    /// - Parameters:
+    ///   - request: The acknowledgement.
+    ///   - accepted: The connection that the server has accepted. Its messages may arrive, and must be acknowledged,
+    ///     while its subscriptions are still being restored.
+    /// - Returns: The connection.
+    /// - Throws: `notConnected`, `shutDown`.
+    package func current(
+        for request: Request,
+        orAccepted accepted: Connection?
+    ) throws(WaybillError) -> Connection {
+        guard let connection = lifecycle.connected ?? accepted else { throw notConnected(request) }
         return connection
     }
 

@@ -99,18 +99,39 @@ package struct ServerRedirects: Sendable {
     /// A connection of this length ends a chain.
     package static let lastingTime = Duration.seconds(60)
 
+    /// What remains of references.
+    private struct Memory: Sendable {
+        static let empty = Memory()
+
+        /// The server to which the service has moved for good.
+        var moved: Endpoint?
+        /// What the next connect tries first.
+        var preferred: [ServerCandidate] = []
+        /// The candidate of the current connection, if servers referred to it, and the time of its acceptance.
+        var accepted: (candidate: ServerCandidate, since: WireInstant)?
+        /// The server that has referred its clients to others; it comes last until it accepts, or until the app
+        /// connects.
+        var avoided: Endpoint?
+        /// A server's reference that no connect has followed yet.
+        var noted: (from: Endpoint, outcome: RedirectOutcome)?
+
+        var isEmpty: Bool {
+            moved == nil && preferred.isEmpty && accepted == nil && avoided == nil && noted == nil
+        }
+    }
+
     /// The number of references that may follow each other; zero if none is followed.
     private let maximumHops: Int
+    // Out of line: servers rarely refer to others.
+    private var box: Shared<Memory>?
+
+    private var memory: Memory {
+        get { box?.value ?? .empty }
+        set { box = newValue.isEmpty ? nil : Shared(newValue) }
+    }
+
     /// The server to which the service has moved for good.
-    package private(set) var moved: Endpoint?
-    /// What the next connect tries first.
-    private var preferred: [ServerCandidate] = []
-    /// The candidate of the current connection, and the time of its acceptance.
-    private var accepted: (candidate: ServerCandidate, since: WireInstant)?
-    /// The server that has referred its clients to others; it comes last.
-    private var avoided: Endpoint?
-    /// A server's reference that no connect has followed yet.
-    private var noted: (from: Endpoint, outcome: RedirectOutcome)?
+    package var moved: Endpoint? { memory.moved }
 
     package init(maximumHops: Int) {
         self.maximumHops = max(maximumHops, 0)
@@ -123,18 +144,21 @@ package struct ServerRedirects: Sendable {
     ///   - isReconnection: Whether the connect follows the loss of a connection.
     /// - Returns: The servers to try, in order.
     package mutating func begin(_ hosts: [Endpoint], isReconnection: Bool) -> RedirectCourse {
+        var memory = memory
         if !isReconnection {
-            preferred = []
-        } else if let noted {
-            preferred = noted.outcome.candidates
+            memory.preferred = []
+            memory.avoided = nil
+        } else if let noted = memory.noted {
+            memory.preferred = noted.outcome.candidates
         }
-        noted = nil
-        accepted = nil
-        let home = moved.map { [ServerCandidate($0, move: $0)] } ?? []
-        let candidates = preferred + home + hosts.map { ServerCandidate($0) }
+        memory.noted = nil
+        memory.accepted = nil
+        self.memory = memory
+        let home = memory.moved.map { [ServerCandidate($0, move: $0)] } ?? []
+        let candidates = memory.preferred + home + hosts.map { ServerCandidate($0) }
         return RedirectCourse(
-            candidates.filter { $0.endpoint != avoided }
-                + candidates.filter { $0.endpoint == avoided },
+            candidates.filter { $0.endpoint != memory.avoided }
+                + candidates.filter { $0.endpoint == memory.avoided },
             maximumHops: maximumHops
         )
     }
@@ -154,14 +178,14 @@ package struct ServerRedirects: Sendable {
         at now: WireInstant
     ) -> RedirectOutcome {
         var origin = candidate
-        if let accepted, accepted.candidate.endpoint == candidate.endpoint,
+        if let accepted = memory.accepted, accepted.candidate.endpoint == candidate.endpoint,
             accepted.since.duration(to: now) >= Self.lastingTime
         {
             origin.chain = []
         }
-        avoided = candidate.endpoint
         let outcome = outcome(of: servers, isPermanent: isPermanent, by: origin)
-        noted = (candidate.endpoint, outcome)
+        memory.avoided = candidate.endpoint
+        memory.noted = (candidate.endpoint, outcome)
         return outcome
     }
 
@@ -180,16 +204,20 @@ package struct ServerRedirects: Sendable {
 
     /// Takes the reference with which a server has refused a connect.
     package mutating func takeNoted(from endpoint: Endpoint) -> RedirectOutcome? {
-        guard let noted, noted.from == endpoint else { return nil }
-        self.noted = nil
+        guard let noted = memory.noted, noted.from == endpoint else { return nil }
+        memory.noted = nil
         return noted.outcome
     }
 
     /// A server has accepted the connection.
     package mutating func accept(_ candidate: ServerCandidate, at now: WireInstant) {
-        accepted = (candidate, now)
-        moved = candidate.move
-        preferred = candidate.isSubstitute ? [candidate] : []
+        var memory = memory
+        // Only a chain has a length that the time of its last connection ends.
+        memory.accepted = candidate.chain.isEmpty ? nil : (candidate, now)
+        memory.moved = candidate.move
+        if memory.avoided == candidate.endpoint { memory.avoided = nil }
+        memory.preferred = candidate.isSubstitute ? [candidate] : []
+        self.memory = memory
     }
 }
 

@@ -91,7 +91,8 @@ import Testing
         "EventStreamWire": [],
         "HTTPWire": [],
         "WebSocketWire": [],
-        "WaybillMQTT": ["FoundationEssentials", "Foundation"],
+        // For a store that blocks its thread.
+        "WaybillMQTT": ["FoundationEssentials", "Foundation", "Dispatch"],
         // For the queue that writes.
         "WaybillSQLite": ["FoundationEssentials", "Foundation", "Dispatch"],
         "WaybillMock": [],

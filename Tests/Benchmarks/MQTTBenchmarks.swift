@@ -79,6 +79,7 @@ enum MQTTBenchmarks {
         case "connections": try await spread(port, count, size: size, connections: numbers[0])
         case "latency": try await latency(port, count, size: size, isLoaded: numbers[0] != 0)
         case "idle": try await idle(port, numbers[0])
+        case "aliases": try await aliases(port, count, isOn: numbers[0] != 0)
         default: print("no such job")
         }
     }
@@ -86,7 +87,8 @@ enum MQTTBenchmarks {
     private static func transport(
         _ port: Int,
         version: MQTTConfiguration.Version = .v3_1_1,
-        window: Int = 100
+        window: Int = 100,
+        _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: version)
         configuration.inflightWindow = window
@@ -94,6 +96,7 @@ enum MQTTBenchmarks {
         configuration.maximumPacketSize = 2 << 20
         // A dropped message of QoS 0 would make the count wrong.
         configuration.buffering = BufferPolicy(.holdBack)
+        change(&configuration)
         return try MQTTTransport(url: "mqtt://127.0.0.1:\(port)", configuration: configuration)
     }
 
@@ -226,6 +229,34 @@ enum MQTTBenchmarks {
         }
         before.report("waybill", count)
         for transport in transports { await transport.shutdown() }
+    }
+
+    /// Sends messages of QoS 0 with 64 bytes on 50 topics of 60 bytes, in turn, to a sink that counts the bytes.
+    private static func aliases(_ port: Int, _ count: Int, isOn: Bool) async throws {
+        let transport = try transport(port, version: .v5) { $0.usesTopicAliases = isOn }
+        let provider = Provider<Entry>(transport: transport)
+        let topics = MQTTCodecBenchmarks.longTopics
+        let payload = Data(repeating: UInt8(ascii: "x"), count: 64)
+        // One that ends sends UNSUBSCRIBE, which would count.
+        var questions: [Messages<Message>] = []
+        /// The bytes that the sink had received when it was asked for the `number`th time.
+        func total(_ number: Int) async throws -> Int {
+            let messages = try await provider.messages(.listen("received/\(number)", .atMostOnce))
+            questions.append(messages)
+            for try await message in messages { return message.text.flatMap { Int($0) } ?? 0 }
+            return 0
+        }
+        let (first, second) = (try await total(1), try await total(2))
+        let before = Usage()
+        for number in 0..<count {
+            try await provider.request(
+                .send(payload, .atMostOnce, to: topics[number % topics.count])
+            )
+        }
+        let third = try await total(3)
+        // Between two totals, the question for the first one was sent, too.
+        before.report("waybill", count, byteCount: third - second - (second - first))
+        await transport.shutdown()
     }
 
     // MARK: Receiving

@@ -6,6 +6,11 @@ enum MQTTCodecBenchmarks {
     private static let payload = [UInt8](repeating: 1, count: 256)
     private static let publish = MQTTPublish(topic: "benchmark/topic")
 
+    /// 50 topics of 60 bytes.
+    static let longTopics = (10..<60).map {
+        "\($0)" + String(repeating: "/topic", count: 9) + "/end"
+    }
+
     static func codec() throws {
         let count = 5_000_000
         let (encode, decode) = (try encode(count), try decode(count))
@@ -17,7 +22,7 @@ enum MQTTCodecBenchmarks {
     /// Prints the bytes on the wire and the processor time, for servers that allow 0, 10 and 50 aliases.
     static func aliases() throws {
         let count = 100_000
-        let topics = (0..<50).map { "\($0 + 10)" + String(repeating: "/topic", count: 9) + "/end" }
+        let topics = longTopics
         let payload = [UInt8](repeating: 1, count: 64)
         for maximum in [0, 10, 50] as [UInt16] {
             var connack = MQTTConnack()

@@ -40,11 +40,13 @@ struct Usage {
     ///   - job: The contender.
     ///   - count: The number of messages.
     ///   - times: The duration of each round trip in microseconds, if it was measured.
-    func report(_ job: String, _ count: Int, times: [Double] = []) {
+    ///   - byteCount: The bytes that were sent, if they were counted.
+    func report(_ job: String, _ count: Int, times: [Double] = [], byteCount: Int? = nil) {
         let cpu = (Usage.cpuMicroseconds - cpu) / Double(count)
         let rate = Double(count) / seconds
         var text = #"{"job": "\#(job)", "count": \#(count), "cpu_us_per_message": \#(cpu), "#
         text += #""messages_per_second": \#(rate)"#
+        if let byteCount { text += #", "bytes": \#(byteCount)"# }
         if !times.isEmpty {
             let sorted = times.sorted()
             text += #", "p50_us": \#(sorted[sorted.count / 2])"#

@@ -11,7 +11,8 @@ import Dispatch
 ///     WaybillBenchmarks mqtt intercepted PORT INTERCEPTORS COUNT SIZE
 ///     WaybillBenchmarks mqtt decoded|subscriptions|connections|latency PORT NUMBER COUNT SIZE
 ///     WaybillBenchmarks mqtt idle PORT COUNT
-///     WaybillBenchmarks mqtt aliases
+///     WaybillBenchmarks mqtt aliases PORT ON COUNT
+///     WaybillBenchmarks mqtt-aliases
 ///     WaybillBenchmarks json COUNT SIZE
 ///     WaybillBenchmarks codec
 ///     WaybillBenchmarks instructions encode|decode|frame|stomp|event COUNT
@@ -32,7 +33,7 @@ struct WaybillBenchmarks {
         switch arguments.first {
         case "json" where numbers.count == 2:
             return try MQTTBenchmarks.json(numbers[0], size: numbers[1])
-        case "mqtt" where arguments.last == "aliases": return try MQTTCodecBenchmarks.aliases()
+        case "mqtt-aliases": return try MQTTCodecBenchmarks.aliases()
         case "codec": return try MQTTCodecBenchmarks.codec()
         case "websocket-codec": return try WebSocketBenchmarks.codec()
         case "stomp": return try STOMPBenchmarks.codec()

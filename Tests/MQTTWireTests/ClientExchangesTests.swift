@@ -1,6 +1,7 @@
-import MQTTWire
 import Testing
 import WireCore
+
+@testable import MQTTWire
 
 /// The requests of a client and the packets that answer them, without a connection around them.
 @Suite("MQTT client: exchanges") struct ClientExchangesTests {
@@ -23,7 +24,7 @@ import WireCore
     @Test("Only a packet of the right kind and identifier ends an exchange")
     func answers() throws {
         var here = self
-        here.exchanges.begin(MQTTServerLimits(), sessionPresent: false)
+        _ = here.exchanges.begin(MQTTServerLimits(), sessionPresent: false)
         try here.send(subscribe, 1)
         try here.send(.unsubscribe(["a", "b"]), 2)
         let suback = MQTTSuback(packetIdentifier: 1, reasonCodes: [.success])
@@ -51,6 +52,21 @@ import WireCore
         )
     }
 
+    @Test(
+        "A session that the server lacks, or that is another client's, ends the calls of exchanges",
+        arguments: [(true, false, 0), (false, false, 1), (true, true, 1), (false, true, 1)]
+    )
+    func waitingCalls(sessionPresent: Bool, isOfOtherClient: Bool, ended: Int) throws {
+        var here = self
+        here.exchanges.session = MQTTSessionState(received: [7])
+        let isWaiting = here.exchanges.session.receiver.await(Call(1), 7, deadline: .zero)
+        #expect(isWaiting)
+        if isOfOtherClient { here.exchanges.noteOtherClient() }
+        let calls = here.exchanges.begin(MQTTServerLimits(), sessionPresent: sessionPresent)
+        #expect(calls.count == ended)
+        #expect(here.exchanges.session.isEmpty == (ended == 1))
+    }
+
     /// The property of a CONNACK, and the bytes of a SUBSCRIBE with a wildcard and an identifier; nil if it is refused.
     static let rows: [(MQTTConnack, byteCount: Int?)] = [
         (connack { _ in }, 13),
@@ -68,7 +84,7 @@ import WireCore
     @Test("A request keeps the limits of the server", arguments: rows)
     func serverLimits(connack: MQTTConnack, byteCount: Int?) throws {
         var here = self
-        here.exchanges.begin(MQTTServerLimits(connack, version: .v5), sessionPresent: false)
+        _ = here.exchanges.begin(MQTTServerLimits(connack, version: .v5), sessionPresent: false)
         if let byteCount {
             try here.send(subscribe, 1)
             #expect(here.writer.outbound.count == byteCount)
@@ -86,7 +102,7 @@ import WireCore
     )
     func end(keepsSession: Bool) throws {
         var here = self
-        here.exchanges.begin(MQTTServerLimits(), sessionPresent: false)
+        _ = here.exchanges.begin(MQTTServerLimits(), sessionPresent: false)
         try here.send(.unsubscribe(["a"]), 1)
         try here.send(subscribe, 2)
         let calls = here.exchanges.end(keepsSession: keepsSession)

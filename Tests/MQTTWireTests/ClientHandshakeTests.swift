@@ -60,6 +60,38 @@ import Testing
         }
     }
 
+    /// What arrives, and whether the CONNECT may yet be accepted, and the session is in doubt, then.
+    static let doubtRows:
+        [(MQTTPacket?, isAuthentication: Bool, mayBeLate: Bool, isInDoubt: Bool)] = [
+            (nil, false, true, true),
+            (nil, true, true, true),
+            (connack(), false, false, true),
+            (connack(.notAuthorized), false, false, false),
+            (connack(.notAuthorized), true, false, false),
+            (connack(sessionPresent: true, .notAuthorized), false, false, false),
+            (connack(sessionPresent: true), false, false, true),
+            (.pingresp, true, false, true),
+        ]
+
+    @Test(
+        "From CONNECT until the connection begins or is refused, the session is in doubt",
+        arguments: doubtRows
+    )
+    func doubt(
+        packet: MQTTPacket?,
+        isAuthentication: Bool,
+        mayBeLate: Bool,
+        isInDoubt: Bool
+    ) {
+        var handshake = Self.handshake(.authentication)
+        if isAuthentication { handshake.noteAuthentication() }
+        if let packet { _ = try? handshake.receive(packet) }
+        #expect(handshake.mayBeAcceptedLate == mayBeLate)
+        #expect(handshake.isInDoubt == isInDoubt)
+        handshake.noteConnected()
+        #expect(!handshake.isInDoubt)
+    }
+
     @Test("Without CONNECT nothing has begun, whatever arrives")
     func notBegun() {
         var handshake = MQTTClientHandshake()
@@ -69,6 +101,7 @@ import Testing
         }
         #expect(!handshake.hasBegun)
         #expect(!handshake.isUnanswered)
+        #expect(!handshake.isInDoubt)
     }
 
     @Test("Explanations are refused in acknowledgements alone, and only on request")

@@ -197,9 +197,12 @@ struct ClientHarness {
         for event in client.takeEvents() {
             switch event {
             case .connected: log.append("connected")
-            case .challenged(let data): log.append("challenged \(data ?? [])")
-            case .mustVerify(let data): log.append("must verify \(data ?? [])")
-            case .reauthenticated(let data): log.append("reauthenticated \(data ?? [])")
+            case .challenged(let properties):
+                log.append("challenged \(properties.authenticationData ?? [])")
+            case .mustVerify(let properties):
+                log.append("must verify \(properties.authenticationData ?? [])")
+            case .reauthenticated(let properties):
+                log.append("reauthenticated \(properties.authenticationData ?? [])")
             case .messages(let arrivals):
                 for (publish, receipt) in arrivals.all {
                     log.append("message \(String(decoding: publish.payload.bytes, as: UTF8.self))")

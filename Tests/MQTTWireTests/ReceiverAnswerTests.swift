@@ -141,6 +141,27 @@ import WireCore
         }
     }
 
+    @Test("The wait ends with the session, also where the server is verified first")
+    func authenticatedSessionLoss() throws {
+        var lasting = MQTTConnect(clientIdentifier: "c", cleanStart: false)
+        var harness = try ClientHarness(connect: lasting) { $0.keepsSession = true }
+        harness.receive(.message("1", .exactlyOnce, id: 1))
+        #expect(harness.answer(0, awaitedBy: 7) == .waiting)
+        let state = harness.cut()
+        var next = try ClientHarness(connect: lasting, connack: nil) { $0.keepsSession = true }
+        lasting.properties.authenticationMethod = "m"
+        try next.client.connect(lasting, hasSessionState: true, resuming: state, at: next.now)
+        var connack = MQTTConnack(sessionPresent: false)
+        connack.properties.authenticationMethod = "m"
+        next.receive(.connack(connack))
+        #expect(next.told() == ["must verify []"])
+        next.client.acceptServer(at: next.now)
+        next.note()
+        #expect(next.told() == ["session lost 7", "connected"])
+        next.advance(.seconds(45))
+        #expect(!next.log.contains("timed out 7"), "a call ends once")
+    }
+
     @Test("Without a connection an answer waits for the repetition of the message")
     func parked() throws {
         let lasting = MQTTConnect(clientIdentifier: "c", cleanStart: false)

@@ -20,6 +20,11 @@
             }
         }
 
+        /// Whether the sessions of RabbitMQ's cluster have classic queues, each on one home node.
+        static var hasClassicQueues: Bool {
+            ProcessInfo.processInfo.environment["WAYBILL_RABBITMQ_CLUSTER_QUEUES"] == "classic"
+        }
+
         /// The ports of the listener, one of each node.
         let ports: [Int]
         private let control: String

@@ -3,6 +3,38 @@
     import Waybill
     import WaybillMQTT
     import WaybillSTOMP
+    import WireCore
+
+    /// What the subscriber of a test has heard, and how often it has tried to connect.
+    private final class Side: Sendable {
+        private let texts = Locked<Set<String>>([])
+        private let states = Locked((attempts: 0, connects: 0))
+
+        var attempts: Int { states.withLock(\.attempts) }
+        var connects: Int { states.withLock(\.connects) }
+
+        func read(_ messages: Messages<Message>) async throws {
+            for try await message in messages {
+                _ = texts.withLock { $0.insert(message.text ?? "") }
+            }
+        }
+
+        func watch(_ changes: ConnectionStates) async {
+            for await change in changes {
+                switch change {
+                case .connecting: states.withLock { $0.attempts += 1 }
+                case .connected: states.withLock { $0.connects += 1 }
+                case .idle, .waiting, .disconnected: break
+                }
+            }
+        }
+
+        func forgetStates() { states.withLock { $0 = (0, 0) } }
+
+        func count(_ prefix: String) -> Int {
+            texts.withLock { $0.count { $0.hasPrefix(prefix) } }
+        }
+    }
 
     /// Numbered messages through clusters whose nodes are killed: what was acknowledged arrives.
     ///
@@ -122,13 +154,85 @@
 
         @Test(
             "RabbitMQ, MQTT 3.1.1: QoS 1 and a session in a quorum queue",
-            .enabled(if: Cluster(.rabbitMQMQTT) != nil, Comment(rawValue: reason))
+            .enabled(
+                if: Cluster(.rabbitMQMQTT) != nil && !Cluster.hasClassicQueues,
+                Comment(rawValue: reason)
+            )
         )
         func rabbitMQ() async throws {
             try await run("RabbitMQ, MQTT", .rabbitMQMQTT) { configuration in
                 configuration.userName = "guest"
                 configuration.password = "guest"
             }
+        }
+
+        /// The other nodes accept the session, and end the connection instead of granting its subscription. Messages
+        /// that are published meanwhile reach no queue: what the server does with them is not the client's.
+        @Test(
+            "RabbitMQ, MQTT 3.1.1: a session whose home node is down comes back with the node",
+            .enabled(
+                if: Cluster(.rabbitMQMQTT) != nil && Cluster.hasClassicQueues,
+                "the cluster with WAYBILL_RABBITMQ_CLUSTER_QUEUES=classic is not running"
+            )
+        )
+        func homeNode() async throws {
+            let cluster = try #require(Cluster(.rabbitMQMQTT))
+            func configure(_ configuration: inout MQTTConfiguration) {
+                configuration.userName = "guest"
+                configuration.password = "guest"
+            }
+            let publisher = try mqtt(cluster, "publisher", from: 0, configure)
+            let subscriber = try mqtt(cluster, "subscriber", from: 1, configure)
+            let provider = Provider<WireEntry>(transport: publisher)
+            let messages = try await Provider<WireEntry>(transport: subscriber)
+                .messages(.subscribe(name, .atLeastOnce))
+            let side = Side()
+            let listener = Task { try await side.read(messages) }
+            let watcher = Task { await side.watch(subscriber.states) }
+            defer {
+                listener.cancel()
+                watcher.cancel()
+            }
+            func send(_ text: String) async throws {
+                while true {
+                    do {
+                        return try await provider.request(
+                            .send(.init(text), to: name, .atLeastOnce)
+                        )
+                    } catch let error as WaybillError where error.code == .connectionLost {
+                        // A healthy node cuts its connections, too, when another one dies.
+                        try await Task.sleep(for: .milliseconds(100))
+                    }
+                }
+            }
+            for number in 0..<100 { try await send("before \(number)") }
+            while side.count("before") < 100 { try await Task.sleep(for: .milliseconds(20)) }
+
+            try await cluster.kill(1)
+            for number in 0..<100 { try await send("meanwhile \(number)") }
+            side.forgetStates()
+            try await Task.sleep(for: .seconds(10))
+            let attempted = side.attempts
+            #expect(side.connects == 0, "the session is on no other node")
+            // Each attempt tries all nodes. The pauses between attempts grow from 0.3 s to 2 s.
+            #expect((3...30).contains(attempted))
+
+            let start = ContinuousClock.now
+            try await cluster.start(1)
+            var probes = 0
+            while side.count("probe") == 0 {
+                try await send("probe \(probes)")
+                probes += 1
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            let time = start.duration(to: .now) / .seconds(1)
+            for number in 0..<100 { try await send("after \(number)") }
+            while side.count("after") < 100 { try await Task.sleep(for: .milliseconds(20)) }
+            print(
+                "cluster, RabbitMQ, MQTT, classic queue: \(attempted) attempts in 10 s without the home node; "
+                    + "traffic again \(time) s after its start; \(side.count("meanwhile")) of 100 messages kept"
+            )
+            for transport in [publisher, subscriber] { await transport.shutdown() }
         }
 
         @Test(
@@ -141,6 +245,45 @@
                 .natsMQTT,
                 passedOver: { NATSStreams(await $0.answers()).passedOver }
             )
+        }
+
+        @Test(
+            "NATS: a message without an acknowledgement comes again on the same connection",
+            .enabled(if: Cluster(.natsMQTT) != nil, Comment(rawValue: reason))
+        )
+        func repeated() async throws {
+            let cluster = try #require(Cluster(.natsMQTT))
+            let transport = try mqtt(cluster, "repeated", from: 0)
+            let side = Side()
+            let watcher = Task { await side.watch(transport.states) }
+            defer { watcher.cancel() }
+            let provider = Provider<AnyEntry>(transport: transport)
+            let options = SubscribeOptions(qos: .atLeastOnce, acknowledgement: .manual)
+            let messages = try await provider.messages(.subscribe(topic: name, options: options))
+            var iterator = messages.makeAsyncIterator()
+            for text in ["first", "second"] {
+                try await provider.request(
+                    .send(topic: name, body: .text(text), qos: .atLeastOnce)
+                )
+            }
+            // The server waits for 2 s, and sends those again that are not acknowledged.
+            let first = try #require(try await iterator.next())
+            let second = try #require(try await iterator.next())
+            #expect([first.text, second.text] == ["first", "second"])
+            #expect(!first.isDuplicate && !second.isDuplicate)
+            try await provider.request(AnyEntry(command: .ack(try #require(first.id))))
+            let again = try #require(try await iterator.next())
+            #expect(again.text == "second")
+            #expect(again.isDuplicate)
+            #expect(side.connects == 1)
+            try await provider.request(AnyEntry(command: .ack(try #require(again.id))))
+            try await provider.request(
+                .send(topic: name, body: .text("third"), qos: .atLeastOnce)
+            )
+            let third = try #require(try await iterator.next())
+            #expect(third.text == "third")
+            try await provider.request(AnyEntry(command: .ack(try #require(third.id))))
+            await transport.shutdown()
         }
     }
 #endif

@@ -133,7 +133,10 @@
 
         struct Failure: Error {}
 
-        func stop() { process.terminate() }
+        /// Kills the process: it inherits a thread's blocked signals, so that SIGTERM may not reach it.
+        func stop() {
+            if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        }
 
         deinit { stop() }
     }

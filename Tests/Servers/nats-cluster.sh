@@ -29,8 +29,15 @@ authorization { users = [ {user: alice, password: secret}, {user: anonymous, pas
 no_auth_user: anonymous
 mqtt { listen: "127.0.0.1:$((port + 2))", stream_replicas: 3, ack_wait: "2s" }
 CONF
-    # In its own folder, since a server that ends may write files into the current one.
-    printf '#!/bin/sh\ncd "%s/node.%s" && exec nats-server -c nats.conf\n' "$folder" "$node" > "$folder/node.$node/start"
+    # In its own folder, since a server that ends may write files into the current one. A node that was killed makes its
+    # indexes again from its messages: with those it finds, NATS 2.9 may pass over messages that it has acknowledged.
+    cat > "$folder/node.$node/start" << SCRIPT
+#!/bin/sh
+cd "$folder/node.$node" || exit 1
+${WAYBILL_NATS_KEEP_INDEXES:+exec nats-server -c nats.conf}
+[ ! -d jetstream ] || find jetstream -path '*/msgs/*' '(' -name '*.idx' -o -name '*.fss' ')' -delete
+exec nats-server -c nats.conf
+SCRIPT
     chmod +x "$folder/node.$node/start"
 }
 
@@ -50,7 +57,7 @@ printf '\x33\x0c\x00\x07in-step\x00\x01x' >&3
 [ "\$(timeout 5 head -c 4 <&3 | od -An -tx1 | tr -d ' \n')" = 40020001 ] || exit 1
 exec 3<> "/dev/tcp/127.0.0.1/\$((port + 3))" || exit 1
 printf 'GET /healthz HTTP/1.0\r\n\r\n' >&3
-grep -q '"status":"ok"' <&3
+timeout 5 grep -q '"status":"ok"' <&3
 SCRIPT
         cat > "$folder/tool" << SCRIPT
 #!/usr/bin/env bash

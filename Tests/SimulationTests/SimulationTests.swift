@@ -26,6 +26,23 @@
         }
 
         @Test(
+            "An app with a store on disk survives being killed again and again",
+            arguments: SimulatedService.allCases.filter(\.isMQTT),
+            [false, true]
+        )
+        func restarts(service: SimulatedService, losesSessions: Bool) async {
+            let workload = RestartWorkload.brief(service, losesSessions: losesSessions)
+            for seed in Simulation.seeds(SimulationSettings.seedCount(service)) {
+                do {
+                    try await Simulation.run(seed: seed) { try await workload.run($0) }
+                } catch {
+                    Issue.record(error, "\(service)")
+                    return
+                }
+            }
+        }
+
+        @Test(
             "A run gives the same hash again, whatever else runs",
             arguments: SimulatedService.allCases
         )

@@ -25,6 +25,12 @@ final class SimulatedStore: SessionStore, @unchecked Sendable {
 
     func insert(_ message: StoredMessage) -> StoredMessage.ID { store.insert(message) }
 
+    /// Takes its time, also after a cancellation is known: the number may come when no call waits for it.
+    func add(_ message: StoredMessage) async -> StoredMessage.ID {
+        if longest > .zero { try? await Task.sleep(for: world.random(.zero...longest)) }
+        return store.insert(message)
+    }
+
     func remove(_ id: StoredMessage.ID) { store.remove(id) }
 
     func messages() -> [StoredMessage] { store.messages() }

@@ -8,8 +8,10 @@
     ///     WaybillSimulations SERVICE [--seed N] [--seconds S] [--seeds N] [--stop] [--shrink N]
     ///                        [--idle S] [--brief] [--trace]
     ///
-    /// `SERVICE` is a case of ``SimulatedService``, or `all` for one seed of each in turn. `--shrink` limits the
-    /// number of runs for making a failure smaller. The exit code is 1 when a seed has failed.
+    /// `SERVICE` is the name of a ``SimulatedService``, or `restarts-` and that of an MQTT service for an app that is
+    /// killed and started again. With `losses-` instead, its broker also loses its sessions. `all` takes one seed of
+    /// each in turn. `--shrink` limits the number of runs for making a failure smaller. The exit code is 1 when a seed
+    /// has failed.
     @main
     struct Simulations {
         private struct Sum {
@@ -23,21 +25,56 @@
             var outcomes: [String: Int] = [:]
         }
 
+        /// A workload by its name on the command line.
+        private enum Job {
+            case service(SimulatedService)
+            case restarts(SimulatedService, losesSessions: Bool)
+
+            static let all =
+                SimulatedService.allCases.map(Job.service)
+                + [false, true].flatMap { losesSessions in
+                    SimulatedService.allCases.filter(\.isMQTT).map {
+                        Job.restarts($0, losesSessions: losesSessions)
+                    }
+                }
+
+            var name: String {
+                switch self {
+                case .service(let service): service.rawValue
+                case .restarts(let service, false): "restarts-\(service.rawValue)"
+                case .restarts(let service, true): "losses-\(service.rawValue)"
+                }
+            }
+
+            func run(
+                _ world: SimulatedWorld,
+                isBrief: Bool,
+                idleTime: Duration?
+            ) async throws -> [String: Int] {
+                switch self {
+                case .service(let service):
+                    var workload = isBrief ? .brief(service) : SimulationWorkload(service: service)
+                    if let idleTime { workload.idleTime = idleTime }
+                    return try await workload.run(world)
+                case .restarts(let service, let losesSessions):
+                    let workload =
+                        isBrief
+                        ? RestartWorkload.brief(service, losesSessions: losesSessions)
+                        : RestartWorkload(service: service, losesSessions: losesSessions)
+                    return try await workload.run(world)
+                }
+            }
+        }
+
         static func main() async {
             let arguments = Array(CommandLine.arguments.dropFirst())
             func value(_ name: String) -> UInt64? {
                 arguments.firstIndex(of: name)
                     .flatMap { $0 + 1 < arguments.count ? UInt64(arguments[$0 + 1]) : nil }
             }
-            let services =
-                arguments.first == "all"
-                ? SimulatedService.allCases
-                : arguments.first.flatMap(SimulatedService.init(rawValue:)).map { [$0] } ?? []
-            guard !services.isEmpty else {
-                print(
-                    "one of: all",
-                    SimulatedService.allCases.map(\.rawValue).joined(separator: " ")
-                )
+            let jobs = Job.all.filter { arguments.first == "all" || arguments.first == $0.name }
+            guard !jobs.isEmpty else {
+                print("one of: all", Job.all.map(\.name).joined(separator: " "))
                 exit(2)
             }
             let begin = ContinuousClock.now
@@ -50,10 +87,10 @@
             var sum = Sum()
             var seed = value("--seed") ?? 1
             while sum.runs < seeds, limit.map({ ContinuousClock.now - begin < $0 }) ?? true {
-                for service in services {
-                    var workload = isBrief ? .brief(service) : SimulationWorkload(service: service)
-                    if let idleTime { workload.idleTime = idleTime }
-                    await run(workload, seed, options, &sum)
+                for job in jobs {
+                    await run(job.name, seed, options, &sum) {
+                        try await job.run($0, isBrief: isBrief, idleTime: idleTime)
+                    }
                     if sum.failures > 0, arguments.contains("--stop") { break }
                 }
                 if sum.failures > 0, arguments.contains("--stop") { break }
@@ -64,16 +101,16 @@
         }
 
         private static func run(
-            _ workload: SimulationWorkload,
+            _ name: String,
             _ seed: UInt64,
             _ options: Simulation.Options,
-            _ sum: inout Sum
+            _ sum: inout Sum,
+            _ workload: @escaping @Sendable (SimulatedWorld) async throws -> [String: Int]
         ) async {
-            let service = workload.service.rawValue
             do {
                 let outcomes = Locked<[String: Int]>([:])
                 let report = try await Simulation.run(seed: seed, options: options) { world in
-                    let found = try await workload.run(world)
+                    let found = try await workload(world)
                     outcomes.withLock { $0 = found }
                 }
                 sum.outcomes.merge(outcomes.withLock { $0 }, uniquingKeysWith: +)
@@ -85,7 +122,7 @@
             } catch {
                 sum.failures += 1
                 print(
-                    "\(service): \(error)\nby itself: WaybillSimulations \(service) --seed \(seed)"
+                    "\(name): \(error)\nby itself: WaybillSimulations \(name) --seed \(seed)"
                 )
                 if CommandLine.arguments.contains("--trace"),
                     let failure = error as? SimulationFailure

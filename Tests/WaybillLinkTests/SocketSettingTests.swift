@@ -64,28 +64,52 @@
 
         @Test("A process without a descriptor left says so, for an address as for a name")
         func noDescriptor() async {
-            // The test lowers the limit of its process, so it has a process of its own.
-            await #expect(processExitsWith: .success) {
+            var isShown = false
+            for _ in 0..<3 where !isShown {
+                // libdispatch opens a file for each of its threads to see whether it runs, and ends the process by
+                // SIGILL if it cannot. A trap of Swift looks the same, so a run without one is asked for.
+                await withKnownIssue("no descriptor for threads", isIntermittent: true) {
+                    isShown = await withoutDescriptor()
+                } matching: {
+                    "\($0)".contains("SIGILL")
+                }
+            }
+            #expect(isShown)
+        }
+
+        /// Dials without a descriptor left, in a process of its own, whose limit it lowers.
+        ///
+        /// - Returns: Whether the process has not crashed.
+        private func withoutDescriptor() async -> Bool {
+            let result = await #expect(processExitsWith: .success) {
                 // The listener keeps the loop running, whose descriptors must be open before.
                 let listener = try TCPListener { $0.close() }
-                var limit = rlimit()
-                getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-                limit.rlim_cur = 0
-                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                var usual = rlimit()
+                getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &usual)
+                var lowered = usual
+                lowered.rlim_cur = 0
+                var errors: [LinkError?] = []
                 for host in ["127.0.0.1", "localhost"] {
+                    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &lowered)
                     do throws(LinkError) {
                         _ = try await TCPDialer().dial(
                             Endpoint(host: host, port: listener.port),
                             timeout: .seconds(10),
                             timers: ManualTimers()
                         )
-                        preconditionFailure("there was a descriptor")
+                        errors.append(nil)
                     } catch {
-                        precondition(error.isOutOfDescriptors, "\(host): \(error)")
-                        precondition("\(error)".contains("no file descriptor is left"))
+                        errors.append(error)
                     }
+                    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &usual)
+                }
+                for error in errors {
+                    let error = try #require(error, "there was a descriptor")
+                    #expect(error.isOutOfDescriptors)
+                    #expect("\(error)".contains("no file descriptor is left"))
                 }
             }
+            return result != nil
         }
     }
 #endif

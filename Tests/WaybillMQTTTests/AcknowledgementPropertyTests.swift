@@ -1,3 +1,4 @@
+import MQTTWire
 import Testing
 import TransportTestSupport
 import Waybill
@@ -99,6 +100,115 @@ struct AcknowledgementPropertyTests {
             headers
         )
         try await waiting.end()
+    }
+
+    /// The answers of two listeners in order, and the acknowledgement: refused, with the options, or plainly accepted.
+    static let severalRows: [([(isAccepted: Bool, AcknowledgementOptions)], Hex)] = [
+        (
+            [(false, .init(reasonCode: 0x97, reason: "q")), (false, .init(reasonCode: 0x83))],
+            "40 08 0005 97 04 1F 0001 71"
+        ),
+        (
+            [(false, .init(reasonCode: 0x83)), (false, .init(reasonCode: 0x97, reason: "q"))],
+            "40 08 0005 97 04 1F 0001 71"
+        ),
+        (
+            [(false, .init(reasonCode: 0x97, reason: "q")), (true, .init())],
+            "40 08 0005 97 04 1F 0001 71"
+        ),
+        (
+            [(true, .init(reason: "r")), (true, .init())],
+            "40 08 0005 00 04 1F 0001 72"
+        ),
+        ([(true, .init(reason: "r")), (false, .init())], "40 03 0005 80"),
+        ([(false, .init()), (true, .init(reason: "r"))], "40 03 0005 80"),
+        ([(true, .init(reason: "r")), (true, .init(reason: "s"))], "40 08 0005 00 04 1F 0001 73"),
+        ([(true, .init()), (true, .init())], "40 02 0005"),
+    ]
+
+    @Test("Of two listeners the answer with the highest reason code counts", arguments: severalRows)
+    func several(
+        _ answers: [(isAccepted: Bool, AcknowledgementOptions)],
+        _ packet: Hex
+    ) async throws {
+        let script = ScriptedByteStream(
+            steps: Self.opening + [
+                .skip(11), .reply(("90 04 0002 00 02" as Hex).bytes), .reply(Self.one.bytes),
+                .expect(packet.bytes),
+            ]
+        )
+        let (transport, _) = try scripted([script], version: .v5) {
+            bare(&$0)
+            $0.reconnection = .never
+        }
+        let provider = Provider<AnyEntry>(transport: transport)
+        let streams = [
+            try await provider.messages(Self.entry), try await provider.messages(Self.entry),
+        ]
+        for (stream, (isAccepted, options)) in zip(streams, answers) {
+            var iterator = stream.makeAsyncIterator()
+            let id = try #require(try await iterator.next()?.id)
+            try await provider.request(
+                AnyEntry(command: isAccepted ? .ack(id, options) : .nack(id, options))
+            )
+        }
+        try await waitUntil { script.isComplete || script.failures != [] }
+        #expect(script.failures == [])
+        await transport.shutdown()
+        for stream in streams { stream.cancel() }
+    }
+
+    @Test("The texts of an answer that only the next connection sends are kept")
+    func keptTexts() async throws {
+        let marker = ("30 05 0001 74 00 7A" as Hex).bytes
+        let first = ScriptedByteStream(
+            steps: [.skip(21)] + Self.opening.dropFirst() + [
+                .reply(Self.two.bytes), .expect(marker), .reset,
+            ]
+        )
+        let second = ScriptedByteStream(
+            .skip(21),
+            .reply(("20 03 01 00 00" as Hex).bytes),
+            .expect(marker),
+            .reply(("3C 07 0001 74 0006 00 78" as Hex).bytes),
+            .expect(("50 11 0006 00 0D 1F 0004 6C617465 26 0001 6B 0000" as Hex).bytes)
+        )
+        let (transport, _) = try scripted([first, second], version: .v5) {
+            bare(&$0)
+            $0.sessionExpiry = .seconds(600)
+        }
+        let provider = Provider<AnyEntry>(transport: transport)
+        let messages = try await provider.messages(Self.entry)
+        var iterator = messages.makeAsyncIterator()
+        let id = try #require(try await iterator.next()?.id)
+        let send = AnyEntry(topic: "t", command: .send, body: .bytes([0x7A]))
+        try await provider.request(send)
+        try await waitUntil { second.hasReached(3) }
+        // The server has not repeated the message yet.
+        var ack = AnyEntry(command: .ack(id, reason: "late"))
+        ack.headers = ["k": ""]
+        try await provider.request(ack)
+        try await provider.request(send)
+        try await waitUntil { second.isComplete || second.failures != [] }
+        #expect(second.failures == [])
+        await transport.shutdown()
+        messages.cancel()
+    }
+
+    @Test("Kept texts have a limit together, and end with their exchange")
+    func keptTextsLimit() {
+        var kept = MQTTCarriedExplanations()
+        var text = MQTTProperties()
+        text.reasonString = String(repeating: "r", count: 1 << 15)
+        kept.keep(text, for: 1)
+        kept.keep(text, for: 1)
+        #expect(kept.byteCount == 32_771)
+        kept.keep(text, for: 2)
+        #expect(kept.take(2).isEmpty, "above the limit")
+        #expect(kept.take(1) == text)
+        #expect(kept.take(1).isEmpty && kept.byteCount == 0)
+        kept.keep(MQTTProperties(), for: 3)
+        #expect(kept.byteCount == 0)
     }
 
     @Test("An acknowledgement of QoS 2 completes with PUBCOMP")

@@ -186,6 +186,86 @@ struct AuthenticationTimeTests {
         await transport.shutdown()
     }
 
+    @Test("The time limit of a re-authentication covers the server's part and the verification")
+    func reauthenticationLimit() async throws {
+        let (clock, verifying) = (ManualClock(), Promised())
+        let (challenged, answered, released) = (Promised(), Promised(), Promised())
+        let stream = ScriptedByteStream(
+            .skip(Self.connectByteCount),
+            .reply(Self.connack),
+            .expect(("F0 06 19 04 15 0001 6D" as Hex).bytes),
+            .reply(("F0 06 18 04 15 0001 6D" as Hex).bytes),
+            .expect(("F0 06 18 04 15 0001 6D" as Hex).bytes),
+            .reply(("F0 06 00 04 15 0001 6D" as Hex).bytes),
+            .expect(("E0 01 80" as Hex).bytes)
+        )
+        let authenticator = TestAuthenticator()
+        let (transport, provider) = try scripted([stream], version: .v5, clock: clock) {
+            $0.authenticator = authenticator
+            $0.acknowledgementTimeout = .seconds(20)
+            $0.reconnection = .never
+        }
+        try await provider.request(.connect)
+        authenticator.change {
+            $0.respond = { data in
+                challenged.resolve()
+                await answered.wait()
+                return data
+            }
+            $0.finish = { _ in
+                verifying.resolve()
+                await released.wait()
+            }
+        }
+        let call = Task { try await transport.reauthenticate() }
+        await challenged.wait()
+        clock.advance(by: .seconds(15))
+        answered.resolve()
+        await verifying.wait()
+        clock.advance(by: .seconds(5))
+        await expectError(.timedOut) { try await call.value }
+        #expect(stream.failures == [])
+        released.resolve()
+        await transport.shutdown()
+    }
+
+    @Test(
+        "A re-authentication that has not begun ends with its connection",
+        arguments: [true, false]
+    )
+    func endWhileBeginning(isShutDown: Bool) async throws {
+        let (clock, entered, released) = (ManualClock(), Promised(), Promised())
+        let stream = ScriptedByteStream(
+            .skip(Self.connectByteCount),
+            .reply(Self.connack),
+            isShutDown ? .skip(2) : .skip(4),
+            .reset
+        )
+        let authenticator = TestAuthenticator()
+        let (transport, provider) = try scripted([stream], version: .v5, clock: clock) {
+            $0.authenticator = authenticator
+            $0.reconnection = .never
+        }
+        try await provider.request(.connect)
+        authenticator.change {
+            $0.begin = {
+                entered.resolve()
+                await released.wait()
+                return nil
+            }
+        }
+        let call = Task { try await transport.reauthenticate() }
+        await entered.wait()
+        if isShutDown {
+            await transport.shutdown()
+        } else {
+            try await provider.request(.send("x"))
+        }
+        await expectError(isShutDown ? .shutDown : .connectionLost) { try await call.value }
+        released.resolve()
+        await transport.shutdown()
+    }
+
     @Test("Messages that come with CONNACK wait for the verification, split at each byte")
     func verification() async throws {
         let publish = ("30 05 0001 74 00 78" as Hex).bytes

@@ -129,6 +129,23 @@ struct EnhancedAuthenticationTests {
         await fixture.end(transport)
     }
 
+    @Test("More iterations than the system can count are refused, whatever the app allows")
+    func tooManyIterations() async throws {
+        let authenticator = SCRAMAuthenticator(
+            userName: "user",
+            password: "pencil",
+            iterations: 4_096...Int.max
+        )
+        var exchange = try await authenticator.makeExchange(MQTTAuthenticationContext(host: "h"))
+        let sent = String(decoding: try await exchange.begin() ?? [], as: UTF8.self)
+        let nonce = sent.split(separator: "r=").last ?? ""
+        let demand = Array("r=\(nonce)x,s=AAAA,i=2147483648".utf8)
+        let error = await #expect(throws: WaybillError.self) {
+            try await exchange.respond(to: demand)
+        }
+        #expect(error?.code == .limitExceeded)
+    }
+
     @Test("Names and passwords that need preparation are refused before anything is sent")
     func unprepared() async throws {
         let fixture = try scram()

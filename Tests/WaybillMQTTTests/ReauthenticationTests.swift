@@ -259,8 +259,44 @@ struct ReauthenticationTests {
         }
         await entered.wait()
         await setting.transport.shutdown()
-        await expectError(.notConnected) { try await call.value }
+        await expectError(.shutDown) { try await call.value }
         released.resolve()
         await setting.fixture.broker.stop()
+    }
+
+    @Test("Reason string and user properties go both ways in AUTH")
+    func explained() async throws {
+        let script = ScriptedByteStream(
+            .skip(20),
+            .reply(
+                ("F0 15 18 13 15 0001 6D 16 0001 01 1F 0001 72 26 0001 6B 0001 76" as Hex).bytes
+            ),
+            .expect(
+                ("F0 15 18 13 1F 0001 77 15 0001 6D 16 0001 02 26 0001 61 0001 62" as Hex).bytes
+            ),
+            .reply(("20 07 00 00 04 15 0001 6D" as Hex).bytes),
+            .expect(("F0 11 19 0F 1F 0001 77 15 0001 6D 26 0001 61 0001 62" as Hex).bytes),
+            .reply(("F0 0A 00 08 15 0001 6D 1F 0001 64" as Hex).bytes)
+        )
+        let heard = Locked<[MQTTAuthProperties]>([])
+        let authenticator = TestAuthenticator {
+            $0.respond = { _ in [2] }
+            $0.properties = MQTTAuthProperties(reasonString: "w", userProperties: ["a": "b"])
+            $0.receive = { properties in heard.withLock { $0.append(properties) } }
+        }
+        let (transport, provider) = try scripted([script], version: .v5) {
+            bare(&$0)
+            $0.reconnection = .never
+            $0.authenticator = authenticator
+        }
+        try await provider.request(.connect)
+        try await transport.reauthenticate()
+        #expect(script.failures == [] && script.isComplete)
+        let said = [
+            MQTTAuthProperties(reasonString: "r", userProperties: ["k": "v"]),
+            MQTTAuthProperties(reasonString: "d"),
+        ]
+        #expect(heard.withLock { $0 } == said)
+        await transport.shutdown()
     }
 }

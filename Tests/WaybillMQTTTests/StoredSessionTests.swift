@@ -177,11 +177,18 @@ struct StoredSessionTests {
         let next = ScriptedByteStream.accepted(.present, .expect(pubrel), .reply(pubcomp))
         #expect(store.beginSession("c"))
         let (transport, provider) = try client(next)
-        #expect(store.messages().map(\.id) == [1])
+        // They stay until the app can be told.
+        #expect(store.messages().map(\.id) == [1, 2])
+        var events = transport.events.makeAsyncIterator()
         try await provider.connect()
         try await waitUntil { store.messages().isEmpty }
         #expect(next.failures == [])
         await transport.shutdown()
+        var failures: [WaybillError.Code?] = []
+        while let event = await events.next(), event.kind != .disconnected {
+            if event.kind == .sendFailed { failures.append(event.error?.code) }
+        }
+        #expect(failures == [.timedOut, .timedOut])
     }
 
     /// A store in which messages wait until they may be stored.
@@ -309,11 +316,14 @@ struct StoredSessionTests {
             message.expiry = Date(timeIntervalSince1970: seconds)
             _ = store.insert(message)
         }
-        let (transport, _) = try scripted([], version: .v5) {
+        let script = ScriptedByteStream(.skip(21), .reply(("20 03 00 00 00" as Hex).bytes))
+        let (transport, provider) = try scripted([script], version: .v5) {
+            bare(&$0)
             $0.sessionExpiry = .seconds(60)
             $0.cleanStart = false
             $0.store = store
         }
+        try await provider.connect()
         // Three are over, and dropped.
         #expect(store.messages().count == 3)
         await transport.shutdown()

@@ -215,8 +215,7 @@ struct SubscribePropertyTests {
     @Test("Shared subscriptions that the server does not have are refused, or shared no more")
     func noShares() async throws {
         let (script, transport, provider) = try connected(
-            // The two refused subscriptions have used the first identifiers.
-            .expect(bytes("82 09 0001 02 0B 03 0001 74 01")),
+            .expect(bytes("82 09 0001 02 0B 01 0001 74 01")),
             .reply(bytes("90 04 0001 00 01")),
             connack: "20 05 00 00 02 2A 00"
         )

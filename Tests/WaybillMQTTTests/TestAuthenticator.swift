@@ -11,6 +11,8 @@ final class TestAuthenticator: MQTTAuthenticator {
         var begin: @Sendable () async throws -> [UInt8]? = { nil }
         var respond: @Sendable ([UInt8]?) async throws -> [UInt8]? = { $0 }
         var finish: @Sendable ([UInt8]?) async throws -> Void = { _ in }
+        var properties = MQTTAuthProperties()
+        var receive: @Sendable (MQTTAuthProperties) -> Void = { _ in }
     }
 
     private struct Exchange: MQTTAuthenticationExchange {
@@ -21,6 +23,8 @@ final class TestAuthenticator: MQTTAuthenticator {
             try await steps.respond(data)
         }
         mutating func finish(with data: [UInt8]?) async throws { try await steps.finish(data) }
+        var properties: MQTTAuthProperties { steps.properties }
+        mutating func receive(_ properties: MQTTAuthProperties) { steps.receive(properties) }
     }
 
     let method = "m"

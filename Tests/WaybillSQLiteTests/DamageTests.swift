@@ -88,9 +88,9 @@ import WireTestSupport
     @Test("A file of a newer version is refused")
     func newer() throws {
         let temporary = try TemporaryStore.filled()
-        temporary.execute("PRAGMA user_version = 3")
+        temporary.execute("PRAGMA user_version = 4")
         #expect(reason(temporary) == .newerVersion)
-        temporary.execute("PRAGMA user_version = 2")
+        temporary.execute("PRAGMA user_version = 3")
         #expect(try temporary.open().messages().count == 200)
     }
 
@@ -123,6 +123,57 @@ import WireTestSupport
         // The lengths count, and not the number in the file: 3 bytes of the topic, 1 of the body, and 128.
         #expect(store.byteCount == 132)
         #expect(try store.insert(TemporaryStore.message(8)) == 8)
+    }
+
+    @Test("A file of the second version is brought up to date, and keeps its messages and stages")
+    func second() throws {
+        let temporary = try TemporaryStore()
+        temporary.execute(
+            """
+            PRAGMA application_id = 1466061684;
+            PRAGMA user_version = 2;
+            CREATE TABLE message (
+                id INTEGER PRIMARY KEY, topic TEXT NOT NULL, body BLOB NOT NULL, content_type TEXT,
+                headers BLOB NOT NULL, qos INTEGER NOT NULL, is_retained INTEGER NOT NULL,
+                stored INTEGER NOT NULL, expiry INTEGER, attempts INTEGER NOT NULL DEFAULT 0,
+                size INTEGER NOT NULL
+            );
+            CREATE TABLE pending_unsubscribe (position INTEGER PRIMARY KEY, filter TEXT NOT NULL);
+            CREATE TABLE store (key INTEGER PRIMARY KEY CHECK (key = 1), last INTEGER NOT NULL);
+            INSERT INTO store VALUES (1, 0);
+            ALTER TABLE message ADD COLUMN stage INTEGER NOT NULL DEFAULT 1;
+            ALTER TABLE store ADD COLUMN session TEXT;
+            CREATE TABLE received (identifier INTEGER PRIMARY KEY);
+            INSERT INTO message (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, size, attempts,
+                stage)
+            VALUES (3, 't/3', x'61', 'text/plain', x'', 2, 1, 1000, 4000000000000, 150, 0, 2),
+                (4, 't/4', x'62', NULL, x'', 1, 0, 1000, NULL, 150, 2, 1);
+            UPDATE store SET last = 7, session = 'ada';
+            INSERT INTO received VALUES (9);
+            """
+        )
+        var store = try temporary.open()
+        #expect(try store.beginSession("ada"))
+        var kept = StoredMessage(
+            topic: "t/3",
+            body: [0x61],
+            contentType: "text/plain",
+            qos: 2,
+            isRetained: true,
+            expiry: Date(timeIntervalSince1970: 4_000_000_000)
+        )
+        (kept.id, kept.attempts, kept.stage) = (3, 1, .released)
+        #expect(try store.messages().first == kept)
+        #expect(try store.receivedIdentifiers() == [9])
+        // Both have 3 bytes of the topic, 1 of the body and 128, and one has 10 of the content type.
+        #expect(store.byteCount == 274)
+        let message = StoredMessage(topic: "t/8", body: [], qos: 1, correlationData: [1, 2])
+        #expect(try store.insert(message) == 8)
+        store.close()
+        store = try temporary.open()
+        #expect(try store.messages().numbers == [3, 4, 8])
+        #expect(try store.messages().map(\.correlationData) == [nil, nil, [1, 2]])
+        #expect(store.byteCount == 274 + 133)
     }
 
     @Test("A folder that is not there, and a URL that is no file's")

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Testing
 import Waybill
@@ -18,7 +19,8 @@ struct FailureTests {
             ALTER TABLE message RENAME TO old;
             CREATE TABLE message (
                 id INTEGER PRIMARY KEY, topic TEXT NOT NULL CHECK (topic <> 'bad'), body, content_type, headers,
-                qos, is_retained, stored, expiry, attempts DEFAULT 0, size, stage DEFAULT 1
+                qos, is_retained, stored, expiry, attempts DEFAULT 0, size, stage DEFAULT 1,
+                response_topic, correlation_data, is_text
             );
             INSERT INTO message SELECT * FROM old;
             DROP TABLE old;
@@ -73,10 +75,16 @@ struct FailureTests {
             }
         }
         try await waitUntil { store.waiting.changes == 2 }
-        let closing = Task.detached { store.close() }
+        // Not on one of the few threads for tasks, which it blocks.
+        async let closing: Void = withCheckedContinuation { continuation in
+            DispatchQueue(label: "closing").async {
+                store.close()
+                continuation.resume()
+            }
+        }
         await Task.yield()
         gate.open()
-        await closing.value
+        await closing
         await flushing.value
         await second.value
         try await waitUntil { ends.all.count == 4 }

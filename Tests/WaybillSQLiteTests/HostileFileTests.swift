@@ -75,6 +75,22 @@ import WireTestSupport
         Row("stage = 9223372036854775807", .opens([0, 2], told: [2])),
         Row("stage = 'late'", .opens([0, 2], told: [2])),
         Row("stage = 2", .opens([0, 1, 2])),
+        Row("response_topic = x'74'", .opens([0, 2], told: [2])),
+        Row("response_topic = CAST(x'742FFF' AS TEXT)", .opens([0, 2], told: [2])),
+        Row("response_topic = zeroblob(1000000)", .opens([0, 2], told: [2])),
+        Row("response_topic = CAST(zeroblob(1000000) AS TEXT)", .opens([0, 1, 2])),
+        Row("response_topic = 5", .opens([0, 1, 2])),
+        Row("correlation_data = 'text'", .opens([0, 2], told: [2])),
+        Row("correlation_data = 7", .opens([0, 2], told: [2])),
+        Row("correlation_data = 1.5", .opens([0, 2], told: [2])),
+        Row("correlation_data = zeroblob(1000000)", .opens([0, 1, 2])),
+        Row("is_text = 2", .opens([0, 2], told: [2])),
+        Row("is_text = -1", .opens([0, 2], told: [2])),
+        Row("is_text = 9223372036854775807", .opens([0, 2], told: [2])),
+        Row("is_text = 0.5", .opens([0, 2], told: [2])),
+        Row("is_text = 'yes'", .opens([0, 2], told: [2])),
+        Row("is_text = x'01'", .opens([0, 2], told: [2])),
+        Row("is_text = 1", .opens([0, 1, 2])),
     ].map { Row("UPDATE message SET \($0.sql) WHERE id = 2", $0.expectation) }
 
     static let others: [Row] = [
@@ -141,13 +157,16 @@ import WireTestSupport
         Row(
             """
             ALTER TABLE message RENAME TO old;
-            CREATE TABLE message (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, attempts, size, stage);
+            CREATE TABLE message (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, attempts, size,
+                stage, response_topic, correlation_data, is_text);
             INSERT INTO message SELECT id, topic, body, content_type, headers, qos, is_retained, stored, expiry,
-                attempts, size, stage FROM old;
-            INSERT INTO message VALUES (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
+                attempts, size, stage, response_topic, correlation_data, is_text FROM old;
+            INSERT INTO message DEFAULT VALUES
             """,
             .opens([0, 1, 2], told: [0])
         ),
+        Row("ALTER TABLE message RENAME COLUMN is_text TO was_text", .fails(.corrupt)),
+        Row("PRAGMA user_version = 2", .fails(.corrupt)),
         Row("PRAGMA user_version = 1", .fails(.corrupt)),
         Row("PRAGMA user_version = 0", .fails(.corrupt)),
         Row("PRAGMA user_version = -1", .fails(.corrupt)),

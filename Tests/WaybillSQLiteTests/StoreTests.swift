@@ -16,19 +16,38 @@ import WireTestSupport
             headers: [["", ""], ["ä\u{0}", "b"], [], ["one"]],
             qos: 2,
             isRetained: true,
-            expiry: Date(timeIntervalSince1970: 4_000_000_000.5)
+            expiry: Date(timeIntervalSince1970: 4_000_000_000.5),
+            responseTopic: "replies/\u{0}ü",
+            correlationData: [0, 255],
+            isText: false
         )
         let store = try temporary.open()
         #expect(try store.insert(message) == 1)
         #expect(try await store.add(TemporaryStore.message(2)) == 2)
-        #expect(try store.insert(StoredMessage(topic: "", body: [], qos: 1)) == 3)
+        let empty = StoredMessage(
+            topic: "",
+            body: [],
+            qos: 1,
+            responseTopic: "",
+            correlationData: [],
+            isText: true
+        )
+        #expect(try store.insert(empty) == 3)
+        let byteCount = store.byteCount
         store.close()
         let again = try temporary.open()
+        // What was counted from the messages is what is counted from the file.
+        #expect(again.byteCount == byteCount)
         (message.id, message.attempts) = (1, 1)
         let messages = try again.messages()
         #expect(messages.first == message)
         #expect(messages.map(\.id) == [1, 2, 3])
         #expect(messages.last?.body == [])
+        // An empty value is not a missing one.
+        #expect(messages.last?.responseTopic == "" && messages.last?.correlationData == [])
+        #expect(messages.last?.isText == true)
+        #expect(messages[1].responseTopic == nil && messages[1].correlationData == nil)
+        #expect(messages[1].isText == nil)
         #expect(try again.messages().map(\.attempts) == [2, 2, 2])
     }
 
@@ -112,6 +131,33 @@ import WireTestSupport
         #expect(try store.messages().isEmpty)
         #expect(told.withLock { $0 } == [1, 4, 2, 3] || told.withLock { $0 } == [1, 2, 3, 4])
         #expect(store.byteCount == 0)
+    }
+
+    @Test("A message of QoS 2 that is too old stays in a session, because its exchange has to end")
+    func expiryOfExchange() throws {
+        let temporary = try TemporaryStore()
+        let start = Date(timeIntervalSince1970: 1_000)
+        let now = Locked(start)
+        let options = SQLiteSessionStore.Options(maximumAge: .seconds(100))
+        let store = try SQLiteSessionStore(path: temporary.path, options: options) {
+            now.withLock { $0 }
+        }
+        #expect(try store.beginSession("ada"))
+        for (qos, expiry) in [(1, 10.0), (2, nil), (2, 10)] {
+            let message = StoredMessage(
+                topic: "t",
+                body: [],
+                qos: qos,
+                expiry: expiry.map { start + $0 }
+            )
+            _ = try store.insert(message)
+        }
+        now.withLock { $0 = start + 50 }
+        #expect(try store.messages().map(\.id) == [2, 3])
+        now.withLock { $0 = start + 200 }
+        let messages = try store.messages()
+        #expect(messages.map(\.id) == [2, 3])
+        #expect(messages.allSatisfy { $0.expiry == .distantPast })
     }
 
     @Test("Stages, identifiers and filters are there again; another session forgets them")
@@ -261,5 +307,45 @@ import WireTestSupport
         #expect(try store.messages().count == count)
         #expect(try store.pendingUnsubscribes() == ["99"])
         #expect(try store.receivedIdentifiers() == [])
+    }
+
+    @Test(
+        "While the writer stands still, a caller that is cancelled ends, and its message is forgotten"
+    )
+    func withdrawn() async throws {
+        let temporary = try TemporaryStore()
+        let gate = Gate()
+        let store = try SQLiteSessionStore(path: temporary.path, options: .init(), now: gate.now)
+        gate.close()
+        // In the transaction that stands still: it waits for the disk.
+        let first = Task { try await store.add(TemporaryStore.message(0)) }
+        await gate.waitUntilReached()
+        let size = store.byteCount
+        let count = 3_000
+        // Some wait for the next transaction, and the others for room in it.
+        let tasks = (1...count).map { number in
+            Task { try await store.add(TemporaryStore.message(number, byteCount: 5_000)) }
+        }
+        try await waitUntil { store.waiting.messages + store.waiting.callers == count }
+        #expect(store.waiting.messages > 500 && store.waiting.callers > 500)
+        first.cancel()
+        for task in tasks[..<(count - 10)] { task.cancel() }
+        for task in tasks[..<(count - 10)] {
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+        #expect(store.waiting.messages + store.waiting.callers == 10)
+        let early = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await store.add(TemporaryStore.message(9_999))
+        }
+        await #expect(throws: CancellationError.self) { try await early.value }
+        gate.open()
+        #expect(try await first.value == 1)
+        for task in tasks[(count - 10)...] { _ = try await task.value }
+        let numbers = try store.messages().numbers
+        #expect(Set(numbers) == Set([0] + ((count - 9)...count)))
+        for id in try store.messages().map(\.id) where id != 1 { store.remove(id) }
+        try await store.flush()
+        #expect(store.byteCount == size)
     }
 }

@@ -54,6 +54,42 @@ import WireTestSupport
         await transport.shutdown()
     }
 
+    @Test("A message that comes before its subscription is restored can be acknowledged at once")
+    func acknowledgedWhileRestoring() async throws {
+        let subscribe =
+            "SUBSCRIBE\nid:1\ndestination:t\nack:client-individual\nreceipt:1\n\n\0"
+        let first = Self.accepted(
+            .expect(subscribe),
+            .reply(Self.subscribed),
+            .expect("SEND\ncontent-length:1\ndestination:t\nreceipt:2\n\nx\0"),
+            .reset
+        )
+        let message = "MESSAGE\ndestination:t\nmessage-id:a\nsubscription:1\nack:a\n\n\0"
+        let second = Self.accepted(
+            .expect(subscribe),
+            .reply(message),
+            // The server does not confirm the subscription before it has this.
+            .expect("ACK\nid:a\nreceipt:2\n\n\0"),
+            .reply(Self.subscribed + "RECEIPT\nreceipt-id:2\n\n\0"),
+            .finish
+        )
+        let clock = ManualClock()
+        let (transport, provider) = try scripted([first, second], clock: clock)
+        let messages = try await provider.messages(.subscribe("t", .clientIndividual, .manual))
+        let reader = Task {
+            for try await message in messages {
+                try await provider.request(.ack(try #require(message.id)))
+            }
+        }
+        let lost = Task { try await provider.request(.send("x", to: "t")) }
+        try await waitUntil { second.isComplete || second.failures != [] }
+        #expect(first.failures == [] && second.failures == [])
+        await transport.shutdown()
+        lost.cancel()
+        reader.cancel()
+        _ = await (lost.result, reader.result)
+    }
+
     @Test(
         "An ERROR that names the destination is the refusal of its request, which no retry can help"
     )

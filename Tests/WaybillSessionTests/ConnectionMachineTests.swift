@@ -444,8 +444,8 @@ extension ConnectionMachineTests {
           connect: postpone
           request: join for a time
           requestOnly: join for a time
-          failed: disconnected (lost), conclude (lost), fail (lost) -> concluding disconnected
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding disconnected
+          failed: disconnected, conclude, fail (lost) -> concluding disconnected
+          failedForGood: disconnected, conclude, fail (refused) -> concluding disconnected
           cancelled: disconnected, conclude, fail (disconnected while connecting) -> concluding disconnected
           disconnect: stop
           shutDown: disconnected, stop -> shut down
@@ -453,8 +453,8 @@ extension ConnectionMachineTests {
           connect: postpone
           request: join
           requestOnly: join
-          failed: disconnected (lost), conclude (lost), fail (lost) -> concluding disconnected
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding disconnected
+          failed: disconnected, conclude, fail (lost) -> concluding disconnected
+          failedForGood: disconnected, conclude, fail (refused) -> concluding disconnected
           cancelled: disconnected, conclude, fail (disconnected while connecting) -> concluding disconnected
           disconnect: stop
           shutDown: disconnected, stop -> shut down

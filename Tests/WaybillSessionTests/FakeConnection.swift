@@ -151,10 +151,10 @@ struct LifecycleFixture {
             ConnectionSettings(
                 connectsOnDemand: connectsOnDemand,
                 connectTimeout: .seconds(10),
-                closeTimeout: .seconds(5),
-                reconnection: reconnection,
-                offlineQueue: offlineQueue
+                closeTimeout: .seconds(5)
             ),
+            reconnecting: reconnection,
+            offlineQueue: offlineQueue,
             Failover.fixture(FailoverOptions(hosts: hosts)),
             in: LinkEnvironment(
                 dialer: Failover.NoDialer(),

@@ -162,7 +162,7 @@ import WireCore
         Row(
             "not when the app connects anew",
             [.connect(), .refer(["X"]), .accept, .connect()],
-            ["B", "A"]
+            ["A", "B"]
         ),
         Row(
             "nor after a configured host has accepted",
@@ -184,7 +184,7 @@ import WireCore
         Row(
             "a move holds for each connect",
             [.connect(), .refer(["X"], forGood: true), .accept, .connect()],
-            ["X", "B", "A"],
+            ["X", "A", "B"],
             moved: "X"
         ),
         Row(
@@ -196,7 +196,7 @@ import WireCore
         Row(
             "not before the new server accepts",
             [.connect(), .refer(["X"], forGood: true), .fail, .accept, .connect()],
-            ["B", "A"]
+            ["A", "B"]
         ),
         Row(
             "until a configured host accepts",
@@ -204,7 +204,7 @@ import WireCore
                 .connect(), .refer(["X"], forGood: true), .accept, .connect(), .fail, .accept,
                 .connect(),
             ],
-            ["B", "A"]
+            ["A", "B"]
         ),
         Row(
             "it moves again",
@@ -246,13 +246,13 @@ import WireCore
                 .connect(), .accept, .end(["X"], forGood: true), .connect(again: true), .accept,
                 .connect(),
             ],
-            ["X", "B", "A"],
+            ["X", "A", "B"],
             moved: "X"
         ),
         Row(
             "one that no reconnection has followed is forgotten",
             [.connect(), .accept, .end(["X"]), .connect()],
-            ["B", "A"]
+            ["A", "B"]
         ),
         Row(
             "back at once",
@@ -299,6 +299,28 @@ import WireCore
         let found = Self.follow(row.story, hosts: row.hosts, maximumHops: row.maximumHops)
         #expect(found.next == row.next)
         #expect(found.moved == row.moved)
+    }
+
+    @Test("A server that has referred to others comes last until it accepts, or the app connects")
+    func avoided() {
+        let hosts = ["A", "B"].map(Self.endpoint)
+        func order(_ redirects: inout ServerRedirects, again: Bool) -> [String] {
+            var course = redirects.begin(hosts, isReconnection: again)
+            var found: [String] = []
+            while let next = course.next() { found.append(next.endpoint.host) }
+            return found
+        }
+        for isAccepted in [true, false] {
+            var redirects = ServerRedirects(maximumHops: 0)
+            let first = ServerCandidate(hosts[0])
+            #expect(order(&redirects, again: false) == ["A", "B"])
+            redirects.accept(first, at: .zero)
+            _ = redirects.note([], isPermanent: false, by: first, at: .zero)
+            #expect(order(&redirects, again: true) == ["B", "A"])
+            // B is down, so A accepts again.
+            if isAccepted { redirects.accept(first, at: .zero) }
+            #expect(order(&redirects, again: isAccepted) == ["A", "B"])
+        }
     }
 
     @Test("The reason why a chain ends names it")

@@ -6,13 +6,19 @@ import WaybillSTOMP
 import WaybillTesting
 
 extension LoopbackBroker {
-    /// A transport with the default settings to one of the broker's services.
+    /// How long a client may take to connect: two thousand tests at once take each other's time.
+    static let connectTimeout = Duration.seconds(120)
+
+    /// A transport with the default settings, but for the connect timeout, to one of the broker's services.
     func transport(_ service: Service) throws -> any Transport {
         let url = url(for: service)
         return switch service {
-        case .mqtt, .mqttOverWebSocket: try MQTTTransport(url: url)
-        case .stomp, .stompOverWebSocket: try STOMPTransport(url: url)
-        case .eventStream: try SSETransport(url: url)
+        case .mqtt, .mqttOverWebSocket:
+            try MQTTTransport(url: url) { $0.connectTimeout = Self.connectTimeout }
+        case .stomp, .stompOverWebSocket:
+            try STOMPTransport(url: url) { $0.connectTimeout = Self.connectTimeout }
+        case .eventStream:
+            try SSETransport(url: url) { $0.connectTimeout = Self.connectTimeout }
         }
     }
 }

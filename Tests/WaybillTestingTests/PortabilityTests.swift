@@ -85,6 +85,15 @@ struct PortabilityTests {
         }
     }
 
+    @Test("No subscription identifier is nothing to refuse", arguments: refused.map(\.0))
+    func noIdentifier(_ service: LoopbackBroker.Service) async throws {
+        let bench = LoopbackBench()
+        let transport = try Self.transport(service, bench)
+        let provider = Provider<AnyEntry>(transport: transport)
+        try await Self.perform(.subscribe(subscriptionIdentifier: .omitted), provider)
+        await transport.shutdown()
+    }
+
     @Test("Each refusal names the option; ignored, it is left out", arguments: refused)
     func options(
         _ service: LoopbackBroker.Service,

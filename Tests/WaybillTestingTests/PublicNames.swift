@@ -71,6 +71,7 @@ enum PublicNames {
         LoopbackAuthentication.self,
         LoopbackBroker.self,
         LoopbackFaults.self,
+        MQTTAuthProperties.self,
         MQTTAuthenticationContext.self,
         (any MQTTAuthenticationExchange).self,
         (any MQTTAuthenticator).self,

@@ -104,7 +104,9 @@ struct ReflectionTests {
             topic: path,
             body: Array(body.text?.utf8 ?? "".utf8),
             headers: [["token", "\(secret)-stored"]],
-            qos: 1
+            qos: 1,
+            responseTopic: "\(secret)-replies",
+            correlationData: Array("\(secret)-data".utf8)
         )
         _ = store.insert(stored)
         mqtt.store = store
@@ -162,6 +164,13 @@ struct ReflectionTests {
             ("Attempt", FailoverFailure.Attempt(host: "h", error: error)),
             ("MQTTReason", MQTTReason(.banned, userProperties: headers("reason"))),
             ("MQTTConnackProperties", connack),
+            (
+                "MQTTAuthProperties",
+                MQTTAuthProperties(
+                    reasonString: "\(secret)-reason",
+                    userProperties: headers("auth")
+                )
+            ),
             ("WireRecord", record), ("SkippingFailures", messages.skippingFailures),
             ("STOMPServerError", stomp), ("TransportEvent", event), ("Credentials", credentials),
             ("ConnectionState", ConnectionState.disconnected(cause: error)),
@@ -274,6 +283,7 @@ struct ReflectionTests {
         var configuration = WebSocketClient.Configuration()
         configuration.subprotocols = ["mqtt"]
         configuration.headers = Self.headers("upgrade")
+        configuration.connectTimeout = LoopbackBroker.connectTimeout
         let socket = try await WebSocketClient.connect(
             to: broker.url(for: .mqttOverWebSocket),
             configuration: configuration
@@ -294,7 +304,7 @@ struct ReflectionTests {
         source.onOpen { opening.yield(()) }
         source.connect()
         for await _ in openings { break }
-        let sender = Provider<SendEntry>(transport: try MQTTTransport(url: broker.url(for: .mqtt)))
+        let sender = Provider<SendEntry>(transport: try broker.transport(.mqtt))
         try await sender.request(SendEntry())
         var event: EventSource.Event?
         for await found in events {

@@ -14,6 +14,8 @@
             /// The number of locks that it opens until then.
             var count = 0
             var action: (@Sendable () async -> Void)?
+            /// Runs the action.
+            var task: Task<Void, Never>?
         }
 
         // A `Locked` would call the closures of the observer again.
@@ -30,30 +32,29 @@
             state.withLock { $0.thread = UInt(pthread_self()) }
         }
 
-        /// Runs the action if the thread has opened fewer locks than planned.
+        /// Runs the action if the thread has opened fewer locks than planned, and waits for its end.
         package static func finish() async {
-            await takeAction()?()
-        }
-
-        private static func takeAction() -> (@Sendable () async -> Void)? {
-            state.withLock { state in
+            let (action, task) = state.withLock { state in
                 defer { state = State() }
-                return state.action
+                return (state.action, state.task)
             }
+            await action?()
+            await task?.value
         }
 
         private static func noteUnlock() {
+            let isDone = Flag()
             let isDue = state.withLock { state in
                 guard state.thread == UInt(pthread_self()) else { return false }
                 state.count -= 1
-                return state.count == 0
+                guard state.count == 0, let action = state.action.take() else { return false }
+                state.task = Task.detached {
+                    await action()
+                    isDone.set()
+                }
+                return true
             }
-            guard isDue, let action = takeAction() else { return }
-            let isDone = Flag()
-            Task.detached {
-                await action()
-                isDone.set()
-            }
+            guard isDue else { return }
             // An action that needs a lock which this thread still holds can end only later.
             for _ in 0..<100 where !isDone.isSet { usleep(1_000) }
         }

@@ -88,9 +88,10 @@ package struct MQTTAcknowledgementQueue: Sendable {
     }
 
     /// Takes all entries, since the connection has ended; their serial numbers are never used again.
-    mutating func takeAll() -> [(serial: UInt64, entry: Entry)] {
+    mutating func takeAll() -> [(serial: UInt64, entry: Entry, explanation: MQTTProperties)] {
         let owed = entries.indices[head...].map { index in
-            (serial: firstSerial + UInt64(index), entry: entries[index])
+            let serial = firstSerial + UInt64(index)
+            return (serial, entries[index], explanations[serial] ?? MQTTProperties())
         }
         firstSerial += UInt64(entries.count)
         entries = []

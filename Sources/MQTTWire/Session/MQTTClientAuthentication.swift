@@ -19,9 +19,9 @@ package struct MQTTClientAuthentication: Sendable {
     /// The meaning of the server's AUTH.
     package enum Step: Hashable, Sendable {
         /// The server asks for the next data of this side.
-        case challenge([UInt8]?)
+        case challenge(MQTTProperties)
         /// The server has accepted a re-authentication, with its last data.
-        case reauthenticated([UInt8]?)
+        case reauthenticated(MQTTProperties)
     }
 
     /// The side that sends the next packet of an exchange.
@@ -83,14 +83,14 @@ package struct MQTTClientAuthentication: Sendable {
         case (.connecting, .continueAuthentication):
             try noteRound()
             state = .connecting(.client)
-            return .challenge(packet.properties.authenticationData)
+            return .challenge(packet.properties)
         case (.repeating(_, let deadline), .continueAuthentication):
             try noteRound()
             state = .repeating(.client, deadline: deadline)
-            return .challenge(packet.properties.authenticationData)
+            return .challenge(packet.properties)
         case (.repeating, .success):
             state = .idle
-            return .reauthenticated(packet.properties.authenticationData)
+            return .reauthenticated(packet.properties)
         // CONNACK ends the exchange of a CONNECT, and only a client re-authenticates (MQTT 5, 3.15.2.1).
         default: throw .reasonCodeNotAllowed(.auth)
         }
@@ -127,37 +127,49 @@ package struct MQTTClientAuthentication: Sendable {
 
     /// Answers a challenge.
     ///
-    /// - Parameter data: The Authentication Data; nil for none.
+    /// - Parameters:
+    ///   - data: The Authentication Data; nil for none.
+    ///   - explanation: The reason string and the user properties.
     /// - Returns: The AUTH to send, with reason 0x18 (MQTT 5, 4.12.0-3).
     /// - Throws: `authenticationNotDue` without a challenge.
-    package mutating func answer(_ data: [UInt8]?) throws(MQTTSendError) -> MQTTAuth {
+    package mutating func answer(
+        _ data: [UInt8]?,
+        explaining explanation: MQTTProperties = MQTTProperties()
+    ) throws(MQTTSendError) -> MQTTAuth {
         switch state {
         case .connecting(.client): state = .connecting(.server)
         case .repeating(.client, let deadline): state = .repeating(.server, deadline: deadline)
         default: throw .authenticationNotDue
         }
-        return packet(.continueAuthentication, data)
+        return packet(.continueAuthentication, data, explanation)
     }
 
     /// Begins a re-authentication.
     ///
     /// - Parameters:
     ///   - data: The Authentication Data; nil for none.
+    ///   - explanation: The reason string and the user properties.
     ///   - deadline: The end of the time for the exchange.
     /// - Returns: The AUTH to send, with reason 0x19 and the method of CONNECT (MQTT 5, 4.12.1-1).
     /// - Throws: `authenticationNotDue` without a method, before CONNACK, and during another exchange.
     package mutating func reauthenticate(
         _ data: [UInt8]?,
+        explaining explanation: MQTTProperties = MQTTProperties(),
         until deadline: WireInstant
     ) throws(MQTTSendError) -> MQTTAuth {
         guard case .idle = state else { throw .authenticationNotDue }
         (roundCount, byteCount) = (0, 0)
         state = .repeating(.server, deadline: deadline)
-        return packet(.reauthenticate, data)
+        return packet(.reauthenticate, data, explanation)
     }
 
-    private func packet(_ reasonCode: MQTTReasonCode, _ data: [UInt8]?) -> MQTTAuth {
+    private func packet(
+        _ reasonCode: MQTTReasonCode,
+        _ data: [UInt8]?,
+        _ explanation: MQTTProperties
+    ) -> MQTTAuth {
         var packet = MQTTAuth(reasonCode: reasonCode)
+        packet.properties = explanation
         packet.properties.authenticationMethod = method
         packet.properties.authenticationData = data
         return packet

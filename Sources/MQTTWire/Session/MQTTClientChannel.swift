@@ -13,27 +13,34 @@ struct MQTTClientChannel: Sendable {
     enum Answer: Sendable {
         case accepted(MQTTConnack, MQTTServerLimits)
         /// The server asks for the next data of the authentication.
-        case challenged([UInt8]?)
+        case challenged(MQTTProperties)
         /// The server has accepted, and this side has to verify the server.
-        case mustVerify([UInt8]?)
+        case mustVerify(MQTTProperties)
         case refused(MQTTClosure)
     }
 
     private enum State: Sendable {
         case idle
         case connecting(deadline: WireInstant)
-        case verifying(MQTTConnack, MQTTServerLimits, deadline: WireInstant)
+        // Out of line, because few connections have to verify their server.
+        indirect case verifying(MQTTConnack, MQTTServerLimits, deadline: WireInstant)
         case connected
         case closed
     }
 
-    private let configuration: MQTTClientConfiguration
+    let configuration: MQTTClientConfiguration
     private var state = State.idle
     private(set) var handshake = MQTTClientHandshake()
-    var authentication = MQTTClientAuthentication()
+    /// The authentication of a CONNECT that has named a method; nil without one.
+    private var usedAuthentication: Shared<MQTTClientAuthentication>?
+    private var authentication: MQTTClientAuthentication {
+        get { usedAuthentication?.value ?? MQTTClientAuthentication() }
+        set { usedAuthentication = newValue.isUsed ? Shared(newValue) : nil }
+    }
     var keepAlive = MQTTKeepAlive(interval: .zero, at: .zero)
     /// What is known of the silence that the path bears.
-    private(set) var probe: MQTTKeepAliveProbe?
+    var probe: MQTTKeepAliveProbe? { learned?.value }
+    private var learned: Shared<MQTTKeepAliveProbe>?
     /// The keep alive that the server expects, which bounds the interval of pings.
     private var announcedKeepAlive = Duration.zero
     var decoder: MQTTPacketDecoder
@@ -44,7 +51,7 @@ struct MQTTClientChannel: Sendable {
 
     init(_ configuration: MQTTClientConfiguration) {
         self.configuration = configuration
-        probe = configuration.keepAliveProbe
+        learned = configuration.keepAliveProbe.map { Shared($0) }
         decoder = MQTTPacketDecoder(
             version: configuration.version,
             role: .client,
@@ -92,9 +99,13 @@ struct MQTTClientChannel: Sendable {
     /// Sends the next data of an authentication.
     ///
     /// - Throws: `MQTTSendError`; nothing was written then.
-    mutating func authenticate(_ data: [UInt8]?, at now: WireInstant) throws(MQTTSendError) {
+    mutating func authenticate(
+        _ data: [UInt8]?,
+        explaining explanation: MQTTProperties,
+        at now: WireInstant
+    ) throws(MQTTSendError) {
         var next = authentication
-        try writer.write(next.answer(data))
+        try writer.write(next.answer(data, explaining: explanation))
         authentication = next
         noteSent(at: now)
     }
@@ -104,12 +115,13 @@ struct MQTTClientChannel: Sendable {
     /// - Throws: `MQTTSendError`; nothing was written then.
     mutating func reauthenticate(
         _ data: [UInt8]?,
+        explaining explanation: MQTTProperties,
         until deadline: WireInstant,
         at now: WireInstant
     ) throws(MQTTSendError) {
         guard isConnected else { throw .notConnected }
         var next = authentication
-        try writer.write(next.reauthenticate(data, until: deadline))
+        try writer.write(next.reauthenticate(data, explaining: explanation, until: deadline))
         authentication = next
         noteSent(at: now)
     }
@@ -175,10 +187,10 @@ struct MQTTClientChannel: Sendable {
         if case .auth(let auth) = packet, authentication.isUsed {
             handshake.noteAuthentication()
             try handshake.checkExplanation(packet)
-            guard case .challenge(let data) = try authentication.receive(auth) else {
+            guard case .challenge(let properties) = try authentication.receive(auth) else {
                 throw .unexpectedAuthentication
             }
-            return .challenged(data)
+            return .challenged(properties)
         }
         let connack = try handshake.receive(packet)
         guard !connack.reasonCode.isFailure else {
@@ -199,11 +211,11 @@ struct MQTTClientChannel: Sendable {
             keepAlive.interval = pingInterval
         }
         guard case .connecting(let deadline) = state, authentication.isUsed else {
-            state = .connected
+            noteConnected()
             return .accepted(connack, limits)
         }
         state = .verifying(connack, limits, deadline: deadline)
-        return .mustVerify(connack.properties.authenticationData)
+        return .mustVerify(connack.properties)
     }
 
     /// Begins the connection, after this side has verified the server.
@@ -211,8 +223,13 @@ struct MQTTClientChannel: Sendable {
     /// - Returns: The CONNACK and the limits of the server; nil if no verification is due.
     mutating func acceptServer() -> (MQTTConnack, MQTTServerLimits)? {
         guard case .verifying(let connack, let limits, _) = state else { return nil }
-        state = .connected
+        noteConnected()
         return (connack, limits)
+    }
+
+    private mutating func noteConnected() {
+        state = .connected
+        handshake.noteConnected()
     }
 
     /// Handles a later packet that belongs to no exchange.
@@ -222,8 +239,8 @@ struct MQTTClientChannel: Sendable {
         switch packet {
         case .pingresp:
             keepAlive.notePingResponse()
-            if probe != nil, let silence = keepAlive.takeSilence() {
-                probe?.noteAnswer(after: silence)
+            if learned != nil, let silence = keepAlive.takeSilence() {
+                learn { $0.noteAnswer(after: silence) }
                 keepAlive.interval = pingInterval
             }
             return nil
@@ -243,8 +260,9 @@ struct MQTTClientChannel: Sendable {
             guard authentication.isUsed else { throw .unexpectedAuthentication }
             try handshake.checkExplanation(packet)
             switch try authentication.receive(auth) {
-            case .challenge(let data): events.append(.challenged(data))
-            case .reauthenticated(let data): events.append(.reauthenticated(data))
+            case .challenge(let properties): events.append(.challenged(properties))
+            case .reauthenticated(let properties):
+                events.append(.reauthenticated(properties))
             }
             return nil
         default: throw .unexpectedPacket(packet.kind)
@@ -255,7 +273,7 @@ struct MQTTClientChannel: Sendable {
 
     /// The time of silence after which a PINGREQ is due.
     private var pingInterval: Duration {
-        probe?.interval(within: announcedKeepAlive) ?? announcedKeepAlive
+        learned?.value.interval(within: announcedKeepAlive) ?? announcedKeepAlive
     }
 
     /// The time at which CONNACK, a PINGREQ or a PINGRESP is due.
@@ -263,7 +281,7 @@ struct MQTTClientChannel: Sendable {
         switch state {
         case .connecting(let deadline), .verifying(_, _, let deadline): deadline
         case .connected:
-            if let limit = authentication.deadline {
+            if let limit = usedAuthentication?.value.deadline {
                 min(limit, keepAlive.deadline ?? limit)
             } else {
                 keepAlive.deadline
@@ -282,7 +300,7 @@ struct MQTTClientChannel: Sendable {
             try? write(.disconnect(MQTTDisconnect()), at: now)
             return .connectTimedOut
         }
-        if let limit = authentication.deadline, limit <= now {
+        if let limit = usedAuthentication?.value.deadline, limit <= now {
             report(.unspecifiedError, at: now)
             return .authenticationTimedOut
         }
@@ -302,10 +320,11 @@ struct MQTTClientChannel: Sendable {
     ///
     /// Something that forgets silent connections may do so before a PINGREQ is due.
     mutating func noteEndOfStream(at now: WireInstant) {
-        guard isConnected, probe != nil, keepAlive.interval > .zero, !keepAlive.isPinging else {
+        guard isConnected, learned != nil, keepAlive.interval > .zero, !keepAlive.isPinging else {
             return
         }
-        probe?.noteLoss(after: keepAlive.silence(at: now), wasAsked: false)
+        let silence = keepAlive.silence(at: now)
+        learn { $0.noteLoss(after: silence, wasAsked: false) }
     }
 
     /// Ends the connection, and the calls that end with it.
@@ -318,10 +337,17 @@ struct MQTTClientChannel: Sendable {
 
     /// Notes that the path has not borne the silence before the last PINGREQ, if that had no answer.
     private mutating func noteLoss(_ closure: MQTTClosure) {
-        guard probe != nil, let silence = keepAlive.takeSilence() else { return }
+        guard learned != nil, let silence = keepAlive.takeSilence() else { return }
         switch closure {
-        case .keepAliveTimedOut, .endOfStream: probe?.noteLoss(after: silence, wasAsked: true)
+        case .keepAliveTimedOut, .endOfStream:
+            learn { $0.noteLoss(after: silence, wasAsked: true) }
         default: break
         }
+    }
+
+    private mutating func learn(_ note: (inout MQTTKeepAliveProbe) -> Void) {
+        guard var probe = learned?.value else { return }
+        note(&probe)
+        learned = Shared(probe)
     }
 }

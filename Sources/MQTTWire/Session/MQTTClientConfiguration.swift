@@ -1,3 +1,5 @@
+import WireCore
+
 /// The settings of every connection of a client.
 package struct MQTTClientConfiguration: Sendable {
     package var version = MQTTVersion.v5
@@ -17,7 +19,12 @@ package struct MQTTClientConfiguration: Sendable {
     /// Whether messages name their topics by aliases, as far as the server allows it.
     package var usesTopicAliases = true
     /// What is known of the silence that the path bears; nil if pings follow the keep alive alone.
-    package var keepAliveProbe: MQTTKeepAliveProbe?
+    package var keepAliveProbe: MQTTKeepAliveProbe? {
+        get { probe?.value }
+        set { probe = newValue.map { Shared($0) } }
+    }
+    // Out of line, because most connections have none.
+    private var probe: Shared<MQTTKeepAliveProbe>?
     /// Whether packets are reported as ``MQTTClientEvent/trace(_:)``.
     package var isTracing = false
 

@@ -38,16 +38,9 @@ extension MQTTClientConnection {
     ) throws(MQTTViolation) {
         guard isConnected else {
             switch try channel.receiveFirst(packet, at: now) {
-            case .accepted(let connack, let limits):
-                if !connack.sessionPresent {
-                    for call in exchanges.session.receiver.takeWaiting() {
-                        channel.events.append(.sessionLost(call))
-                    }
-                }
-                exchanges.begin(limits, sessionPresent: connack.sessionPresent)
-                channel.events.append(.connected(connack))
-            case .challenged(let data): channel.events.append(.challenged(data))
-            case .mustVerify(let data): channel.events.append(.mustVerify(data))
+            case .accepted(let connack, let limits): begin(connack, limits)
+            case .challenged(let properties): channel.events.append(.challenged(properties))
+            case .mustVerify(let properties): channel.events.append(.mustVerify(properties))
             case .refused(let closure): close(closure)
             }
             return
@@ -63,6 +56,13 @@ extension MQTTClientConnection {
         default:
             if let closure = try channel.receive(packet) { close(closure) }
         }
+    }
+
+    /// Begins the connection that the server has accepted and that needs no verification any more.
+    mutating func begin(_ connack: MQTTConnack, _ limits: MQTTServerLimits) {
+        let lost = exchanges.begin(limits, sessionPresent: connack.sessionPresent)
+        for call in lost { channel.events.append(.sessionLost(call)) }
+        channel.events.append(.connected(connack))
     }
 
     private mutating func handle(
@@ -104,7 +104,15 @@ extension MQTTClientConnection {
             isDuplicate: isDuplicate,
             to: &channel.writer
         )
-        if case .repetition = arrival { reportTaken() }
-        return arrival
+        switch arrival {
+        case .deliver: return arrival
+        case .deliverAfterLoss(let receipt, let lost):
+            for call in lost { channel.events.append(.sessionLost(call)) }
+            reportTaken()
+            return .deliver(receipt)
+        case .repetition:
+            reportTaken()
+            return arrival
+        }
     }
 }

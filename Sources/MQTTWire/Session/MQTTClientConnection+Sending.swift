@@ -10,51 +10,67 @@ extension MQTTClientConnection {
     ///   - hasSessionState: Whether the server is expected to have a session; otherwise Session Present is a violation
     ///     (MQTT 5, 3.2.2-4).
     ///   - session: The state from an earlier connection; see ``resumeSession(at:)``.
+    ///   - isOfOtherClient: Whether that connection had another client identifier. The server's session is then not the
+    ///     one of the state, even if the server has one.
     ///   - now: The current time.
     /// - Throws: `MQTTSendError.encoding`; nothing was written then.
     package mutating func connect(
         _ packet: MQTTConnect,
         hasSessionState: Bool,
         resuming session: MQTTSessionState = MQTTSessionState(),
+        isOfOtherClient: Bool = false,
         at now: WireInstant
     ) throws(MQTTSendError) {
         try channel.connect(packet, expectsSession: hasSessionState, at: now)
         exchanges.session = session
+        if isOfOtherClient { exchanges.noteOtherClient() }
     }
 
     // MARK: Authenticating
 
     /// Answers ``MQTTClientEvent/challenged(_:)`` with the next data of the authentication (MQTT 5, 4.12).
     ///
+    /// - Parameters:
+    ///   - data: The data; nil for none.
+    ///   - explanation: The reason string and the user properties, which are left out where the packet would exceed the
+    ///     server's limit.
+    ///   - now: The current time.
     /// - Throws: `MQTTSendError`; nothing was written then.
     package mutating func authenticate(
         _ data: [UInt8]?,
+        explaining explanation: MQTTProperties = MQTTProperties(),
         at now: WireInstant
     ) throws(MQTTSendError) {
         guard !isFinished else { throw .notConnected }
-        try channel.authenticate(data, at: now)
+        try channel.authenticate(data, explaining: explanation, at: now)
     }
 
     /// Begins the connection after ``MQTTClientEvent/mustVerify(_:)``; ``MQTTClientEvent/connected(_:)`` follows.
     package mutating func acceptServer(at now: WireInstant) {
         guard let (connack, limits) = channel.acceptServer() else { return }
-        exchanges.begin(limits, sessionPresent: connack.sessionPresent)
-        channel.events.append(.connected(connack))
+        begin(connack, limits)
     }
 
     /// Begins a re-authentication with the method of CONNECT (MQTT 5, 4.12.1).
     ///
     /// - Parameters:
     ///   - data: The first data; nil for none.
+    ///   - explanation: As in ``authenticate(_:explaining:at:)``.
     ///   - timeout: The time limit of the whole exchange. After it the connection is closed.
     ///   - now: The current time.
     /// - Throws: `MQTTSendError`; nothing was written then.
     package mutating func reauthenticate(
         _ data: [UInt8]?,
+        explaining explanation: MQTTProperties = MQTTProperties(),
         timeout: Duration,
         at now: WireInstant
     ) throws(MQTTSendError) {
-        try channel.reauthenticate(data, until: now.advanced(by: timeout), at: now)
+        try channel.reauthenticate(
+            data,
+            explaining: explanation,
+            until: now.advanced(by: timeout),
+            at: now
+        )
     }
 
     /// Gives up an authentication, and closes the connection (MQTT 5, 4.12.1-2).
@@ -218,9 +234,7 @@ extension MQTTClientConnection {
         for call in exchanges.session.receiver.takeCompleted() {
             channel.events.append(.completed(call))
         }
-        for identifier in exchanges.session.takeTaken() {
-            channel.events.append(.mustStore(.taken(identifier)))
-        }
+        for step in exchanges.session.takeSteps() { channel.events.append(.mustStore(step)) }
     }
 
     /// Goes on with a step of ``MQTTClientEvent/mustStore(_:)`` that is stored now.

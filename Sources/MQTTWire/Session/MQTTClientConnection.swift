@@ -13,14 +13,13 @@ package import WireCore
 /// | connected | DISCONNECT either way, violation, silence, end of stream → closed |
 /// | closed | none; arriving data is ignored |
 package struct MQTTClientConnection: ProtocolCore {
-    package let configuration: MQTTClientConfiguration
+    package var configuration: MQTTClientConfiguration { channel.configuration }
 
     var channel: MQTTClientChannel
     var exchanges: MQTTClientExchanges
     package internal(set) var hasMoreInput = false
 
     package init(configuration: MQTTClientConfiguration = MQTTClientConfiguration()) {
-        self.configuration = configuration
         channel = MQTTClientChannel(configuration)
         exchanges = MQTTClientExchanges(inflightWindow: configuration.inflightWindow)
     }
@@ -41,8 +40,14 @@ package struct MQTTClientConnection: ProtocolCore {
     /// Whether CONNECT was sent, and the state of a session taken over with it.
     package var hasBegun: Bool { channel.handshake.hasBegun }
 
-    /// Whether CONNECT was sent and no CONNACK arrived, also after the end.
+    /// Whether CONNECT was sent and nothing arrived, also after the end.
     package var isUnanswered: Bool { channel.handshake.isUnanswered }
+
+    /// Whether the server may yet accept the CONNECT, also after the end.
+    package var mayBeAcceptedLate: Bool { channel.handshake.mayBeAcceptedLate }
+
+    /// Whether the server may have begun a session that this side knows nothing of, also after the end.
+    package var isInDoubt: Bool { channel.handshake.isInDoubt }
 
     /// Whether PINGREQ is sent after silence; the server's interval replaces the client's.
     package var keepsAlive: Bool { channel.keepAlive.interval > .zero }

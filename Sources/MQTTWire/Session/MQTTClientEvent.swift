@@ -4,14 +4,15 @@ package import WireCore
 package enum MQTTClientEvent: Sendable {
     /// The server has accepted the connection.
     case connected(MQTTConnack)
-    /// The server asks for the next data of the authentication; ``MQTTClientConnection/authenticate(_:at:)`` answers.
-    case challenged([UInt8]?)
+    /// The server asks for the next data of the authentication; ``MQTTClientConnection/authenticate(_:explaining:at:)``
+    /// answers.
+    case challenged(MQTTProperties)
     /// The server has accepted the connection, and this side has to verify the server with the last data.
     ///
     /// Until ``MQTTClientConnection/acceptServer(at:)`` nothing further is decoded or sent.
-    case mustVerify([UInt8]?)
+    case mustVerify(MQTTProperties)
     /// The server has accepted a re-authentication, with its last data.
-    case reauthenticated([UInt8]?)
+    case reauthenticated(MQTTProperties)
     /// Application messages; those of QoS 1 and 2 have a receipt to return when the message is taken.
     case messages(MQTTArrivals)
     /// The server has accepted a message of QoS 1 or 2, or has refused it (reason 0x80 and above).

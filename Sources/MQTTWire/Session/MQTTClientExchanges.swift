@@ -6,16 +6,27 @@ package import WireCore
 /// | --- | --- |
 /// | closed | CONNACK → open, or holding while carried messages wait to be resent |
 /// | holding | ``resume(to:)`` → open |
+/// | closed | ``noteOtherClient()`` → closed for another client, whose CONNACK never continues the session |
 /// | holding, open | ``end(keepsSession:)`` → closed |
 package struct MQTTClientExchanges: Sendable {
+    // One value for all, since each connection stores it.
+    private enum Progress: Sendable {
+        /// Before CONNACK, and after the end.
+        case closed
+        /// Before CONNACK, with the session of another client identifier (MQTT 5, 3.1.3-2).
+        case closedForOther
+        /// Messages wait for ``resume(to:)``.
+        case holding
+        case open
+    }
+
     /// The messages under way and the waiting calls.
     package var session = MQTTSessionState()
     /// The limits from the server's CONNACK.
     package private(set) var limits = MQTTServerLimits()
     /// The number of messages that this side puts in flight at most.
     private let inflightWindow: Int
-    /// Whether messages wait for ``resume(to:)``.
-    private var isHolding = false
+    private var progress = Progress.closed
     /// Whether ``takeSession()`` has taken the state, so that nothing can be acknowledged or withdrawn here.
     package private(set) var isSessionTaken = false
 
@@ -25,17 +36,27 @@ package struct MQTTClientExchanges: Sendable {
 
     // MARK: From connection to connection
 
+    /// Notes that the session belongs to another client identifier than that of the connection, before CONNACK.
+    package mutating func noteOtherClient() { progress = .closedForOther }
+
     /// Applies CONNACK, and opens the window unless carried messages must be resent first.
-    package mutating func begin(_ limits: MQTTServerLimits, sessionPresent: Bool) {
+    ///
+    /// - Returns: The calls that waited for the end of an exchange that the server has lost with its session.
+    package mutating func begin(
+        _ limits: MQTTServerLimits,
+        sessionPresent: Bool
+    ) -> [any MQTTCall] {
         self.limits = limits
-        if sessionPresent {
+        var lost: [any MQTTCall] = []
+        if sessionPresent, progress != .closedForOther {
             session.receiver.resumeSession()
         } else {
             session.publisher.loseSession()
-            session.receiver.loseSession()
+            lost = session.receiver.loseSession()
         }
-        isHolding = !session.publisher.isIdle
-        if !isHolding { session.publisher.window = window }
+        progress = session.publisher.isIdle ? .open : .holding
+        if progress == .open { session.publisher.window = window }
+        return lost
     }
 
     /// The number of messages that may be in flight on this connection.
@@ -52,8 +73,8 @@ package struct MQTTClientExchanges: Sendable {
     ///
     /// - Returns: The dropped messages, each with its call.
     package mutating func resume(to writer: inout MQTTPacketWriter) -> [MQTTDroppedMessage] {
-        guard isHolding else { return [] }
-        isHolding = false
+        guard progress == .holding else { return [] }
+        progress = .open
         return session.publisher.resume(window: window, limits: limits, to: &writer)
     }
 
@@ -62,7 +83,7 @@ package struct MQTTClientExchanges: Sendable {
     /// - Parameter keepsSession: Whether the messages continue on another connection.
     /// - Returns: The calls that end with this one.
     package mutating func end(keepsSession: Bool) -> [any MQTTCall] {
-        isHolding = false
+        progress = .closed
         if keepsSession { return session.suspend() }
         defer { session.removeAll() }
         return session.calls
@@ -171,6 +192,7 @@ package struct MQTTClientExchanges: Sendable {
         case .forgotten(let identifier):
             let pubrel = MQTTAcknowledgement(packetIdentifier: identifier)
             session.receiver.receivePubrel(pubrel, to: &writer)
+        case .superseded: break
         }
     }
 

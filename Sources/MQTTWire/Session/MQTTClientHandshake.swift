@@ -5,11 +5,12 @@
 /// | progress | event → next progress |
 /// | --- | --- |
 /// | none | CONNECT is sent → waiting; a packet of the server is refused |
-/// | waiting | AUTH → authenticating; any other packet of the server → answered |
-/// | authenticating | any packet but AUTH → answered |
+/// | waiting | AUTH → authenticating |
+/// | waiting, authenticating | CONNACK that refuses → refused; any other packet but AUTH → answered |
+/// | answered | the connection begins → connected |
 package struct MQTTClientHandshake: Sendable {
     private enum Progress: Sendable {
-        case none, waiting, authenticating, answered
+        case none, waiting, authenticating, answered, refused, connected
     }
 
     private var progress = Progress.none
@@ -41,6 +42,18 @@ package struct MQTTClientHandshake: Sendable {
     /// Whether CONNECT was sent and nothing has arrived since.
     package var isUnanswered: Bool { progress == .waiting }
 
+    /// Whether the server may yet accept the CONNECT, or what followed it in an authentication.
+    package var mayBeAcceptedLate: Bool { progress == .waiting || progress == .authenticating }
+
+    /// Whether the server may have begun a session that this side knows nothing of.
+    ///
+    /// True after CONNECT until a CONNACK refuses, or until the connection begins. A CONNACK that accepts is not enough:
+    /// the server may still have to be verified.
+    package var isInDoubt: Bool { mayBeAcceptedLate || progress == .answered }
+
+    /// Notes that the connection begins.
+    package mutating func noteConnected() { progress = .connected }
+
     /// Notes an AUTH of an exchange that the CONNECT has begun.
     package mutating func noteAuthentication() {
         if progress == .waiting { progress = .authenticating }
@@ -62,6 +75,7 @@ package struct MQTTClientHandshake: Sendable {
             if case .auth = packet { throw .unexpectedAuthentication }
             throw .packetBeforeConnack(packet.kind)
         }
+        if connack.reasonCode.isFailure { progress = .refused }
         // A session present although the client expects none, or together with a refusal (MQTT 5, 3.2.2-4, 3.2.2-6).
         guard !connack.sessionPresent || (expectsSession && !connack.reasonCode.isFailure) else {
             throw .unexpectedSessionPresent

@@ -9,8 +9,21 @@ package struct MQTTOutgoingQueue: Sendable {
         package let deadline: WireInstant
         /// Whether it was sent in a session that the server has lost; it then continues even without its call.
         package var wasSent = false
+
+        package init(
+            message: MQTTOutgoingMessage,
+            call: (any MQTTCall)?,
+            deadline: WireInstant,
+            wasSent: Bool = false
+        ) {
+            self.message = message
+            self.call = call
+            self.deadline = deadline
+            self.wasSent = wasSent
+        }
     }
 
+    /// The messages from `head` on; nil for one that was removed out of its turn.
     private var entries: [Entry?] = []
     private var head = 0
 
@@ -18,8 +31,8 @@ package struct MQTTOutgoingQueue: Sendable {
 
     package init() {}
 
-    /// Whether no entry is left, withdrawn ones included.
-    package var isEmpty: Bool { head == entries.count }
+    /// Whether no message waits.
+    package var isEmpty: Bool { count == 0 }
 
     /// The waiting calls.
     package var calls: [any MQTTCall] { entries[head...].compactMap { $0?.call } }
@@ -59,6 +72,7 @@ package struct MQTTOutgoingQueue: Sendable {
                 remove(at: index)
             }
         }
+        closeGaps()
         return refused
     }
 
@@ -72,12 +86,30 @@ package struct MQTTOutgoingQueue: Sendable {
             found.append(entry)
             remove(at: index)
         }
+        closeGaps()
         return found
     }
 
+    /// Leaves a gap, so that the other indices stay; ``closeGaps()`` must follow.
     private mutating func remove(at index: Int) {
         entries[index] = nil
         count -= 1
+    }
+
+    /// Keeps the gaps fewer than the messages, or few.
+    private mutating func closeGaps() {
+        let length = entries.count - head
+        if count == 0 {
+            removeSlots()
+        } else if length > 64, length > count * 2 {
+            entries = entries[head...].filter { $0 != nil }
+            head = 0
+        }
+    }
+
+    private mutating func removeSlots() {
+        entries.removeAll(keepingCapacity: true)
+        head = 0
     }
 
     /// The packet identifier of the first message that still waits, if that is a stored message.
@@ -94,17 +126,14 @@ package struct MQTTOutgoingQueue: Sendable {
             let entry = entries[head]
             entries[head] = nil
             head += 1
-            if head == entries.count {
-                entries.removeAll(keepingCapacity: true)
-                head = 0
+            if entry != nil { count -= 1 }
+            if count == 0 {
+                removeSlots()
             } else if head >= 1024, head * 2 > entries.count {
                 entries.removeFirst(head)
                 head = 0
             }
-            if let entry {
-                count -= 1
-                return entry
-            }
+            if let entry { return entry }
         }
         return nil
     }
@@ -118,6 +147,7 @@ package struct MQTTOutgoingQueue: Sendable {
             return false
         }
         detachCall(at: index)
+        closeGaps()
         return true
     }
 
@@ -131,6 +161,7 @@ package struct MQTTOutgoingQueue: Sendable {
         }
         guard let index else { return false }
         remove(at: index)
+        closeGaps()
         return true
     }
 
@@ -155,6 +186,7 @@ package struct MQTTOutgoingQueue: Sendable {
                 next = min(next ?? entry.deadline, entry.deadline)
             }
         }
+        closeGaps()
         return (expired, next)
     }
 }

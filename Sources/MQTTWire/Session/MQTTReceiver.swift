@@ -10,11 +10,15 @@ import WireCore
 /// | PUBREC sent | PUBREC again | | PUBCOMP |
 /// | delivered before a reconnection | waits for the application | noted | PUBCOMP |
 /// | and taken since | PUBREC | | PUBCOMP |
+/// | before a reconnection, in doubt | without DUP: as new; with DUP as above | as above | PUBCOMP |
 package struct MQTTReceiver: Sendable {
     /// What to do with an arrived message.
     package enum Arrival: Sendable {
         /// Deliver it to the application, with a receipt if it must be acknowledged.
         case deliver(MQTTDeliveryReceipt?)
+        /// Deliver it, too. It shows that the server has lost the session that was in doubt, and with it the exchanges
+        /// that these calls wait for.
+        case deliverAfterLoss(MQTTDeliveryReceipt, [any MQTTCall])
         /// The message was delivered before.
         case repetition
     }
@@ -38,6 +42,8 @@ package struct MQTTReceiver: Sendable {
         var progress: Progress
         /// Whether it counts towards the Receive Maximum.
         var isCounted: Bool
+        /// Whether the server may have lost it; until it goes on with it, or shows that it has lost the session.
+        var isInDoubt = false
     }
 
     /// The meaning of a receipt from an earlier connection.
@@ -63,8 +69,8 @@ package struct MQTTReceiver: Sendable {
     private(set) var completions = MQTTCompletions()
     /// The calls whose exchanges are over.
     private var completed: [any MQTTCall] = []
-    /// The identifiers to be stored, in the order of their PUBRECs.
-    private var taken: [UInt16] = []
+    /// The steps to be stored, in order.
+    private var steps: [MQTTStorageStep] = []
     /// The PUBRECs that wait for the store, and those behind them.
     private var storing = MQTTAcknowledgementQueue()
     private var publishAcknowledgements = MQTTAcknowledgementQueue()
@@ -75,6 +81,8 @@ package struct MQTTReceiver: Sendable {
     private var countedExactlyOnce = 0
     /// QoS 2 receipts from earlier connections that were not returned, by serial number.
     private var earlierReceipts: [UInt64: EarlierReceipt] = [:]
+    /// The texts of answers from before this connection.
+    private var carried = MQTTCarriedExplanations()
 
     /// QoS 1 messages of earlier connections that the server sends again.
     private(set) var repeatedSerials = MQTTRepeatedSerials()
@@ -100,19 +108,46 @@ package struct MQTTReceiver: Sendable {
             let serial = publishAcknowledgements.append(identifier)
             return .deliver(MQTTDeliveryReceipt(qos: .atLeastOnce, serial: serial))
         case .exactlyOnce:
-            if let exchange = exactlyOnce[identifier] {
-                receiveAgain(identifier, exchange, to: &writer)
-                return .repetition
+            guard let exchange = exactlyOnce[identifier] else {
+                return .deliver(try begin(identifier, isDuplicate: isDuplicate))
             }
-            guard isDuplicate || countedExactlyOnce < maximum else {
-                throw .receiveMaximumExceeded
+            guard isDuplicate || !exchange.isInDoubt else {
+                let lost = loseDoubtful()
+                return .deliverAfterLoss(try begin(identifier, isDuplicate: false), lost)
             }
-            let isCounted = !isDuplicate
-            exactlyOnce[identifier] = Exchange(progress: .delivered, isCounted: isCounted)
-            if isCounted { countedExactlyOnce += 1 }
-            let serial = receivedAcknowledgements.append(identifier)
-            return .deliver(MQTTDeliveryReceipt(qos: .exactlyOnce, serial: serial))
+            receiveAgain(identifier, exchange, to: &writer)
+            return .repetition
         }
+    }
+
+    /// Begins a QoS 2 exchange.
+    private mutating func begin(
+        _ identifier: UInt16,
+        isDuplicate: Bool
+    ) throws(MQTTViolation) -> MQTTDeliveryReceipt {
+        guard isDuplicate || countedExactlyOnce < maximum else { throw .receiveMaximumExceeded }
+        let isCounted = !isDuplicate
+        exactlyOnce[identifier] = Exchange(progress: .delivered, isCounted: isCounted)
+        if isCounted { countedExactlyOnce += 1 }
+        let serial = receivedAcknowledgements.append(identifier)
+        return MQTTDeliveryReceipt(qos: .exactlyOnce, serial: serial)
+    }
+
+    /// Ends the exchanges in doubt, because a PUBLISH has come for one of them without DUP.
+    ///
+    /// A server that sends a message again sets DUP (MQTT 5, 3.3.1-1). So the server has lost that session.
+    ///
+    /// - Returns: The calls that waited for the end of such an exchange.
+    private mutating func loseDoubtful() -> [any MQTTCall] {
+        var lost: [any MQTTCall] = []
+        for (identifier, exchange) in exactlyOnce where exchange.isInDoubt {
+            // One that the app has answered has no receipt left.
+            if case .carried(let serial, nil) = exchange.progress { earlierReceipts[serial] = nil }
+            if let call = completions.take(identifier) { lost.append(call) }
+            _ = end(identifier)
+            if isStored { steps.append(.superseded(identifier)) }
+        }
+        return lost
     }
 
     /// Handles the repetition of a QoS 2 message: it is acknowledged again, not delivered again (MQTT 5, 4.3.3-10).
@@ -122,6 +157,7 @@ package struct MQTTReceiver: Sendable {
         to writer: inout MQTTPacketWriter
     ) {
         var exchange = exchange
+        exchange.isInDoubt = false
         switch exchange.progress {
         case .delivered, .storing: break
         case .acknowledged: sendPubrec(identifier, .success, to: &writer)
@@ -129,7 +165,8 @@ package struct MQTTReceiver: Sendable {
             exchange.progress = .delivered
             let turn = receivedAcknowledgements.append(identifier)
             if let reasonCode {
-                receivedAcknowledgements.settle(turn, reasonCode)
+                let explanation = carried.take(identifier)
+                receivedAcknowledgements.settle(turn, reasonCode, explaining: explanation)
             } else {
                 earlierReceipts[serial] = .turn(turn)
             }
@@ -214,7 +251,8 @@ package struct MQTTReceiver: Sendable {
         case .identifier(let identifier):
             guard case .carried(serial, nil)? = exactlyOnce[identifier]?.progress else { return }
             exactlyOnce[identifier]?.progress = .carried(serial: serial, reasonCode)
-            if isStored, !reasonCode.isFailure { taken.append(identifier) }
+            carried.keep(properties, for: identifier)
+            if isStored, !reasonCode.isFailure { steps.append(.taken(identifier)) }
         }
     }
 
@@ -228,7 +266,7 @@ package struct MQTTReceiver: Sendable {
             } else if isStored {
                 exactlyOnce[identifier]?.progress = .storing
                 storing.explain(storing.append(identifier), explanation)
-                taken.append(identifier)
+                steps.append(.taken(identifier))
                 continue
             } else {
                 exactlyOnce[identifier]?.progress = .acknowledged
@@ -265,6 +303,7 @@ package struct MQTTReceiver: Sendable {
     /// - Returns: Whether there was one.
     private mutating func end(_ identifier: UInt16) -> Bool {
         guard let exchange = exactlyOnce.removeValue(forKey: identifier) else { return false }
+        _ = carried.take(identifier)
         if exchange.isCounted { countedExactlyOnce -= 1 }
         if let call = completions.take(identifier) { completed.append(call) }
         return true
@@ -313,21 +352,21 @@ package struct MQTTReceiver: Sendable {
     /// Withdraws a call.
     mutating func cancel(_ call: any MQTTCall) { completions.cancel(call) }
 
-    /// Takes the calls that wait, because the server has lost the session.
-    mutating func takeWaiting() -> [any MQTTCall] { completions.takeAll() }
-
     // MARK: Stored identifiers
 
     /// Adds the identifier of a message that an earlier process has taken.
+    ///
+    /// It is in doubt, because that process may have ended without knowing what became of the session.
     mutating func restore(_ identifier: UInt16) {
         exactlyOnce[identifier] = Exchange(progress: .acknowledged, isCounted: false)
+        exactlyOnce[identifier]?.isInDoubt = true
     }
 
-    /// Takes the identifiers to be stored.
-    mutating func takeTaken() -> [UInt16] {
-        guard !taken.isEmpty else { return [] }
-        defer { taken = [] }
-        return taken
+    /// Takes the steps to be stored.
+    mutating func takeSteps() -> [MQTTStorageStep] {
+        guard !steps.isEmpty else { return [] }
+        defer { steps = [] }
+        return steps
     }
 
     /// Whether the identifier of a PUBREL is stored, and has to be removed before PUBCOMP is sent.
@@ -374,11 +413,12 @@ package struct MQTTReceiver: Sendable {
             earlierReceipts[serial] = nil
         }
         // Of several messages with one identifier, the latest counts.
-        for (turn, owed) in receivedAcknowledgements.takeAll().reversed() {
+        for (turn, owed, explanation) in receivedAcknowledgements.takeAll().reversed() {
             let identifier = owed.packetIdentifier
             guard case .delivered? = exactlyOnce[identifier]?.progress else { continue }
             let serial = serials[turn] ?? turn
             exactlyOnce[identifier]?.progress = .carried(serial: serial, owed.reasonCode)
+            carried.keep(explanation, for: identifier)
             if owed.reasonCode == nil { earlierReceipts[serial] = .identifier(identifier) }
         }
         for (identifier, exchange) in exactlyOnce {
@@ -387,8 +427,29 @@ package struct MQTTReceiver: Sendable {
             guard case .storing = exchange.progress else { continue }
             exactlyOnce[identifier]?.progress = .carried(serial: 0, .success)
         }
-        _ = storing.takeAll()
+        for (_, owed, explanation) in storing.takeAll() {
+            guard case .carried? = exactlyOnce[owed.packetIdentifier]?.progress else { continue }
+            carried.keep(explanation, for: owed.packetIdentifier)
+        }
         countedExactlyOnce = 0
+    }
+
+    /// Forgets messages that the app can no longer acknowledge, so that their repetitions are delivered.
+    ///
+    /// Called between connections.
+    mutating func abandon(_ receipts: [MQTTDeliveryReceipt]) {
+        for receipt in receipts where receipt.qos == .exactlyOnce {
+            guard case .identifier(let identifier)? = earlierReceipts[receipt.serial] else {
+                continue
+            }
+            earlierReceipts[receipt.serial] = nil
+            _ = end(identifier)
+        }
+    }
+
+    /// Notes that the server may have lost the exchanges that are under way now; see ``MQTTSessionState/noteDoubt()``.
+    mutating func noteDoubt() {
+        for identifier in exactlyOnce.keys { exactlyOnce[identifier]?.isInDoubt = true }
     }
 
     /// Notes that the server has kept the session.
@@ -397,50 +458,19 @@ package struct MQTTReceiver: Sendable {
     }
 
     /// Clears everything except the used serial numbers, so that old receipts have no effect.
-    package mutating func loseSession() {
+    ///
+    /// - Returns: The calls that waited for the end of an exchange.
+    package mutating func loseSession() -> [any MQTTCall] {
         _ = publishAcknowledgements.takeAll()
         repeatedSerials.loseSession(before: publishAcknowledgements.nextSerial)
         _ = receivedAcknowledgements.takeAll()
         _ = storing.takeAll()
         // In the next session another message may have such an identifier.
-        taken = []
+        steps = []
         exactlyOnce = [:]
         countedExactlyOnce = 0
         earlierReceipts = [:]
-        _ = completions.takeAll()
-    }
-
-    private enum Answer {
-        case puback, pubrec, pubcomp
-    }
-
-    private func answer(
-        _ kind: Answer,
-        _ identifier: UInt16,
-        _ reasonCode: MQTTReasonCode,
-        _ properties: MQTTProperties = MQTTProperties(),
-        to writer: inout MQTTPacketWriter
-    ) {
-        var body = MQTTAcknowledgement.answer(identifier, reasonCode, version: writer.version)
-        guard properties.isEmpty || writer.version != .v5 else {
-            body.properties = properties
-            // Texts that exceed the server's limit are left out (MQTT 5, 3.4.2-2, 3.4.2-3, 3.5.2-2, 3.5.2-3).
-            if (try? write(kind, body, to: &writer)) != nil { return }
-            return answer(kind, identifier, reasonCode, to: &writer)
-        }
-        // At most five bytes: ``MQTTServerLimits/smallestPacketSize``.
-        try? write(kind, body, to: &writer)
-    }
-
-    private func write(
-        _ kind: Answer,
-        _ body: MQTTAcknowledgement,
-        to writer: inout MQTTPacketWriter
-    ) throws(MQTTSendError) {
-        switch kind {
-        case .puback: try writer.write(.puback(body))
-        case .pubrec: try writer.write(.pubrec(body))
-        case .pubcomp: try writer.write(.pubcomp(body))
-        }
+        carried = MQTTCarriedExplanations()
+        return completions.takeAll()
     }
 }

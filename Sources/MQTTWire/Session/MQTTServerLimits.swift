@@ -1,3 +1,5 @@
+import WireCore
+
 /// The limits of a server from its CONNACK (MQTT 5, 3.2.2.3); a 3.1.1 server has no limits.
 package struct MQTTServerLimits: Hashable, Sendable {
     /// The longest packet that a client must always be able to send, in bytes: an acknowledgement with a reason.
@@ -47,6 +49,27 @@ package struct MQTTServerLimits: Hashable, Sendable {
             throw .wildcardSubscriptionsNotSupported
         }
     }
+
+    /// Tells how long the filters of one SUBSCRIBE or UNSUBSCRIBE may be.
+    ///
+    /// - Parameter userProperties: The user properties of the packet.
+    /// - Returns: The number of bytes, a lower bound.
+    package func roomForFilters(beside userProperties: [MQTTUserProperty]) -> Int {
+        guard maximumPacketSize < .max else { return .max }
+        func lengthByteCount(_ length: Int) -> Int {
+            length < 128 ? 1 : length < 16_384 ? 2 : length < 2_097_152 ? 3 : 4
+        }
+        // A subscription identifier takes up to 5 bytes, and a user property has two strings (MQTT 5, 3.8.2.1).
+        let properties = userProperties.reduce(5) { byteCount, property in
+            byteCount + 5 + property.name.utf8.count + property.value.utf8.count
+        }
+        // The first byte, the length of the packet, its identifier, and the properties with their length.
+        return maximumPacketSize - 1 - lengthByteCount(maximumPacketSize) - 2
+            - lengthByteCount(properties) - properties
+    }
+
+    /// The bytes of a filter in a SUBSCRIBE; one less in an UNSUBSCRIBE.
+    package static func byteCount(of filter: String) -> Int { 2 + filter.utf8.count + 1 }
 
     /// Reads the properties of a CONNACK.
     package init(_ connack: MQTTConnack, version: MQTTVersion) {

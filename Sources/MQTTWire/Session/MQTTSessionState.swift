@@ -46,6 +46,11 @@ package struct MQTTSessionState: Sendable {
     /// The number of outbound messages, in flight and queued.
     package var messageCount: Int { publisher.inflight.count + publisher.queue.count }
 
+    /// Notes that the server may have lost the session, and have begun another one with a CONNECT whose CONNACK was lost.
+    ///
+    /// Then a PUBLISH of QoS 2 without DUP begins a new exchange, whatever its identifier.
+    package mutating func noteDoubt() { receiver.noteDoubt() }
+
     // MARK: Callers
 
     /// A lower bound of the calls' time limits; nil if no call waits.
@@ -97,9 +102,16 @@ package struct MQTTSessionState: Sendable {
         receiver.settle(receipt, reasonCode)
     }
 
+    /// Forgets inbound messages of QoS 2 that the app can no longer acknowledge, while there is no connection.
+    ///
+    /// The server sends them again, and then they are delivered again.
+    package mutating func abandon(_ receipts: [MQTTDeliveryReceipt]) {
+        receiver.abandon(receipts)
+    }
+
     /// Notes the answer to an inbound message while there is no connection.
     ///
-    /// Its texts are not kept for the connection that follows.
+    /// Its texts are kept for the connection that follows (``MQTTCarriedExplanations``).
     ///
     /// - Parameters:
     ///   - receipt: The receipt that came with the message.
@@ -114,7 +126,7 @@ package struct MQTTSessionState: Sendable {
         deadline: WireInstant
     ) -> MQTTCompletion {
         acknowledge(receipt, awaitedBy: call, deadline: deadline) { receiver in
-            receiver.settle(receipt, answer.reasonCode)
+            receiver.settle(receipt, answer.reasonCode, explaining: answer.properties)
         }
     }
 
@@ -136,8 +148,8 @@ package struct MQTTSessionState: Sendable {
         return receiver.await(call, identifier, deadline: deadline) ? .waiting : .completed
     }
 
-    /// Takes the identifiers of QoS 2 messages that were taken without a connection, to be stored.
-    package mutating func takeTaken() -> [UInt16] { receiver.takeTaken() }
+    /// Takes the steps of received QoS 2 messages that happened without a connection, to be stored.
+    package mutating func takeSteps() -> [MQTTStorageStep] { receiver.takeSteps() }
 
     /// The QoS 1 messages of earlier connections that the server has sent again.
     package var repeatedSerials: MQTTRepeatedSerials { receiver.repeatedSerials }
@@ -158,6 +170,6 @@ package struct MQTTSessionState: Sendable {
             window: 0,
             reservesIdentifiers: publisher.inflight.reservesIdentifiers
         )
-        receiver.loseSession()
+        _ = receiver.loseSession()
     }
 }

@@ -10,4 +10,6 @@ package enum MQTTStorageStep: Hashable, Sendable {
     case taken(UInt16)
     /// PUBREL has arrived for a received message; PUBCOMP follows, and the server may use the identifier again.
     case forgotten(UInt16)
+    /// The server has lost the exchange of a received message with this identifier. No packet follows.
+    case superseded(UInt16)
 }

@@ -127,6 +127,8 @@ public struct SendOptions: Sendable {
 
     /// The time limit for the peer's acknowledgement, or for its reply where one is requested; nil for the transport's
     /// own limit.
+    ///
+    /// Before it, a store has the same time to keep the message (``SessionStore``).
     public var timeout: Duration? {
         get { box?.values.timeout }
         set { rare.timeout = newValue }

@@ -27,7 +27,10 @@ public enum EntryCommand: Sendable {
 
 extension EntryCommand {
     /// Opens the connection with the transport's own settings.
-    public static var connect: EntryCommand { .connect(ConnectOptions()) }
+    public static var connect: EntryCommand { plainConnect }
+
+    // Made once, because each transport keeps the request of its connection.
+    private static let plainConnect = EntryCommand.connect(ConnectOptions())
 
     /// Opens the connection; an option that is nil is left to the transport's configuration.
     ///
@@ -205,6 +208,9 @@ extension EntryCommand {
 
     /// Acknowledges a message of a subscription with manual acknowledgement.
     ///
+    /// Where several listeners have the message, the answer with the highest reason code is sent, with its reason string,
+    /// after the last of them has answered (MQTT 5).
+    ///
     /// - Parameters:
     ///   - id: The identifier of the message.
     ///   - transaction: The transaction to which the acknowledgement belongs (STOMP).
@@ -228,6 +234,9 @@ extension EntryCommand {
     }
 
     /// Refuses a message of a subscription with manual acknowledgement.
+    ///
+    /// Where several listeners have the message, the answer with the highest reason code is sent, with its reason string,
+    /// after the last of them has answered (MQTT 5).
     ///
     /// - Parameters:
     ///   - id: The identifier of the message.

@@ -108,9 +108,18 @@ public enum SubscriptionIdentifier: Hashable, Sendable, ExpressibleByIntegerLite
     /// The number of the app's choice, from 1 to 268,435,455; others are refused with `invalidEntry`.
     ///
     /// All filters of one subscription have the same number. Two subscriptions cannot have the same: `invalidEntry`.
+    /// Automatic numbers count up from 1. One of them is refused, too, if its subscription and this one have a topic in
+    /// common. Numbers from 1,000 on rarely meet one.
+    ///
+    /// A message with the number counts for the subscription only if its topic matches.
     /// ``Message/Details/subscriptionIdentifiers`` tells which of the app's numbers a message matched.
     case number(UInt32)
 
     /// The number of the app's choice.
     public init(integerLiteral value: UInt32) { self = .number(value) }
+
+    /// Whether the app has chosen the number.
+    package var isNumber: Bool {
+        if case .number = self { true } else { false }
+    }
 }

@@ -36,6 +36,10 @@ public protocol SessionStore: Sendable {
 
     /// Stores a message durably, and suspends the caller until that is done; as ``insert(_:)`` by default.
     ///
+    /// A send waits for its time limit at most. Then, and when the send is cancelled, the task of this call is cancelled: a
+    /// store should forget a message that it has not begun to write, and throw. A number that it returns later is removed
+    /// with ``remove(_:)``. After a shutdown of the transport such a message stays stored.
+    ///
     /// - Parameter message: The message; its number is ignored.
     /// - Returns: The message's number, greater than all before.
     /// - Throws: Any error, as ``insert(_:)``.

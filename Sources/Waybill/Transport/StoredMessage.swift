@@ -6,7 +6,7 @@
 
 /// A send that a transport has accepted and the peer has not acknowledged.
 ///
-/// The response topic, the correlation data and `isText` of the send are not stored.
+/// It has everything of the send that the peer sees. A time limit is not stored, because no caller waits any more.
 public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
     /// The stage of the exchange between client and server.
     public enum Stage: Int, Hashable, Codable, Sendable {
@@ -26,6 +26,12 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
     public var contentType: String?
     /// The headers, as pairs of name and value.
     public var headers: [[String]]
+    /// The topic to which the receiver sends its reply.
+    public var responseTopic: String?
+    /// Data that a reply carries back.
+    public var correlationData: [UInt8]?
+    /// Whether the body is declared as text; nil declares nothing.
+    public var isText: Bool?
     /// The quality of service: 1 or 2.
     public var qos: Int
     /// Whether the server keeps the message for later subscribers.
@@ -45,13 +51,19 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         headers: [[String]] = [],
         qos: Int,
         isRetained: Bool = false,
-        expiry: Date? = nil
+        expiry: Date? = nil,
+        responseTopic: String? = nil,
+        correlationData: [UInt8]? = nil,
+        isText: Bool? = nil
     ) {
         id = 0
         self.topic = topic
         self.body = body
         self.contentType = contentType
         self.headers = headers
+        self.responseTopic = responseTopic
+        self.correlationData = correlationData
+        self.isText = isText
         self.qos = qos
         self.isRetained = isRetained
         self.expiry = expiry
@@ -59,7 +71,9 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         stage = .published
     }
 
-    /// Decodes a message, also one that was encoded before it had an expiry, attempts and a stage.
+    /// Decodes a message, also one that was encoded before it had its newer properties.
+    ///
+    /// These are the expiry, the attempts, the stage, the response topic, the correlation data and `isText`.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         id = try values.decode(UInt64.self, forKey: .id)
@@ -67,6 +81,9 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         body = try values.decode([UInt8].self, forKey: .body)
         contentType = try values.decodeIfPresent(String.self, forKey: .contentType)
         headers = try values.decode([[String]].self, forKey: .headers)
+        responseTopic = try values.decodeIfPresent(String.self, forKey: .responseTopic)
+        correlationData = try values.decodeIfPresent([UInt8].self, forKey: .correlationData)
+        isText = try values.decodeIfPresent(Bool.self, forKey: .isText)
         qos = try values.decode(Int.self, forKey: .qos)
         isRetained = try values.decode(Bool.self, forKey: .isRetained)
         expiry = try values.decodeIfPresent(Date.self, forKey: .expiry)

@@ -67,6 +67,16 @@ public final class SimulatedBroker: Sendable {
         network.setReachable(isReachable, host)
     }
 
+    /// Breaks every connection to a host, and loses what is under way on them, as when one of the two machines dies.
+    ///
+    /// The host can still be reached.
+    ///
+    /// - Parameter host: The host.
+    public func breakConnections(at host: String) {
+        network.note("the connections to \(host) are broken")
+        network.breakConnections(host)
+    }
+
     /// Publishes a message of its own.
     ///
     /// - Parameters:

@@ -99,6 +99,11 @@ final class SimulatedLine: @unchecked Sendable {
         }
     }
 
+    /// Breaks the connection, and loses what is under way.
+    func breakNow() {
+        reset("is broken", isHeard: { true })
+    }
+
     /// Tells an end, in a moment, that the connection is broken.
     func fail(_ end: SimulatedStream) {
         let delay = network.dice.duration(.zero ... .milliseconds(50))

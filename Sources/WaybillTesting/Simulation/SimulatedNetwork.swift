@@ -5,8 +5,14 @@ import WireCore
 ///
 /// `@unchecked Sendable`, because: only the thread that simulates touches it.
 final class SimulatedNetwork: @unchecked Sendable {
+    private struct Line {
+        weak var line: SimulatedLine?
+    }
+
     private struct Host {
         var isReachable = true
+        /// The connections to it, in the order in which they were made.
+        var lines: [Line] = []
         var acceptances: [UInt16: @Sendable (any ByteStream) -> Void] = [:]
     }
 
@@ -86,6 +92,12 @@ final class SimulatedNetwork: @unchecked Sendable {
         hosts[host]?.isReachable = isReachable
     }
 
+    /// Breaks every connection to a host; both ends hear of it in a moment.
+    func breakConnections(_ host: String) {
+        for line in hosts[host]?.lines ?? [] { line.line?.breakNow() }
+        hosts[host]?.lines = []
+    }
+
     /// Lets go of the hosts, which hold the brokers that listen.
     func dissolve() {
         hosts = [:]
@@ -132,6 +144,8 @@ final class SimulatedNetwork: @unchecked Sendable {
     ) -> SimulatedStream {
         connectionCount += 1
         let line = SimulatedLine(self, number: connectionCount)
+        hosts[endpoint.host]?.lines.removeAll { $0.line == nil }
+        hosts[endpoint.host]?.lines.append(Line(line: line))
         let (client, server) = line.open()
         note("connection \(line.number) to \(endpoint)")
         // The server may hear of it before the client or after.

@@ -1,13 +1,14 @@
 // An MQTT server that acknowledges, sends and echoes at memory speed, so that a benchmark measures the client.
 //
-//   sink            listens on a free port of 127.0.0.1, prints it, ends when standard input closes
+//   sink [ALIASES]  listens on a free port of 127.0.0.1, prints it, ends when standard input closes
 //
 // Knows CONNECT, PUBLISH of every quality, PUBACK, PUBREL, SUBSCRIBE (always granted), PINGREQ and DISCONNECT, of
-// 3.1.1 and 5. Answers to all packets of one read leave in one write. Two topics are special:
+// 3.1.1 and 5. Lets a client of MQTT 5 use so many topic aliases; none by default. Answers to all packets of one read leave in one write. Three topics are special:
 //
 //   SUBSCRIBE pour/QOS/COUNT/SIZE/WINDOW   is followed by so many messages, WINDOW of which may be unacknowledged;
 //                                          their topics are numbers below SPREAD, if a sixth part names it
 //   PUBLISH echo                           comes back with the same quality
+//   SUBSCRIBE received/ONE-DIGIT           is followed by the number of bytes that the client has sent before it
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@
 
 struct client {
     int fd, v5;
-    size_t have, room, out, out_room;
+    size_t have, room, out, out_room, received;
     uint8_t *in, *answer;
     // The messages that are still to be sent, and how many are unacknowledged.
     long left, window, unacknowledged, spread, number;
@@ -31,6 +32,9 @@ struct client {
     size_t size;
     unsigned id;
 };
+
+// The topic aliases that a client may use.
+static int aliases;
 
 static void make_room(uint8_t **buffer, size_t *room, size_t wanted) {
     if (wanted <= *room) return;
@@ -76,12 +80,23 @@ static void pour(struct client *c) {
     c->left--;
 }
 
+// Appends a message that says how much the client has sent before the packet that is handled.
+static void put_received(struct client *c, const char *topic) {
+    char text[24];
+    size_t digits = snprintf(text, sizeof text, "%zu", c->received), length = 2 + 10 + (c->v5 ? 1 : 0) + digits;
+    put(c, (uint8_t[]){0x30, length, 0, 10}, 4);
+    put(c, (const uint8_t *)topic, 10);
+    if (c->v5) put(c, (uint8_t[]){0}, 1);
+    put(c, (const uint8_t *)text, digits);
+}
+
 static void handle(struct client *c, const uint8_t *packet, size_t header, size_t length) {
     const uint8_t *body = packet + header;
     switch (packet[0] >> 4) {
     case 1:
         c->v5 = body[6] == 5;
-        put(c, (uint8_t[]){0x20, c->v5 ? 3 : 2, 0, 0, 0}, c->v5 ? 5 : 4);
+        if (c->v5 && aliases) put(c, (uint8_t[]){0x20, 6, 0, 0, 3, 0x22, aliases >> 8, aliases}, 8);
+        else put(c, (uint8_t[]){0x20, c->v5 ? 3 : 2, 0, 0, 0}, c->v5 ? 5 : 4);
         break;
     case 3: {
         int qos = packet[0] >> 1 & 3;
@@ -103,6 +118,7 @@ static void handle(struct client *c, const uint8_t *packet, size_t header, size_
         char text[128] = "";
         size_t count = filter[0] << 8 | filter[1];
         if (count < sizeof text) memcpy(text, filter + 2, count);
+        if (count == 10 && !memcmp(text, "received/", 9)) put_received(c, text);
         long number[5] = {0};
         if (sscanf(text, "pour/%ld/%ld/%ld/%ld/%ld", number, number + 1, number + 2, number + 3, number + 4) >= 4) {
             c->qos = number[0], c->left = number[1], c->size = number[2];
@@ -144,6 +160,7 @@ static int receive(struct client *c) {
         if (byte > 127 || c->have - at < header + length) break;
         if (c->in[at] >> 4 == 14) return 1;
         handle(c, c->in + at, header, length);
+        c->received += header + length;
         at += header + length;
     }
     memmove(c->in, c->in + at, c->have - at);
@@ -160,7 +177,8 @@ static int receive(struct client *c) {
     return 0;
 }
 
-int main(void) {
+int main(int count_of_arguments, char **arguments) {
+    if (count_of_arguments > 1) aliases = atoi(arguments[1]);
     int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);

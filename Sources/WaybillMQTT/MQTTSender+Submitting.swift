@@ -5,13 +5,13 @@ import WaybillSession
 import WireCore
 
 // Sends without a waiting task for each.
-extension MQTTEngine {
+extension MQTTSender {
     /// Accepts a send if there is a connection; see ``Waybill/ImmediateTransport``.
     func submit(
         _ request: Request,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) -> Submission {
-        guard case .send(let options) = request.command, !keepsMessages, !request.expectsReply,
+        guard case .send(let options) = request.command, outbox == nil, !request.expectsReply,
             let connection = lifecycle.connected
         else { return .notNow }
         let end = reporting(request, options.qos, completion)

@@ -1,0 +1,55 @@
+import Waybill
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The name of a column whose value no store writes.
+struct UnreadableColumn: Error {
+    let name: String
+}
+
+extension StoredMessage {
+    /// Reads a row of `SQLiteStatement.messages`.
+    ///
+    /// The count of attempts is for the app's information: one that cannot be read is 0.
+    init(_ row: SQLiteRow) throws(UnreadableColumn) {
+        func read<Value>(_ name: String, _ value: Value?) throws(UnreadableColumn) -> Value {
+            guard let value else { throw UnreadableColumn(name: name) }
+            return value
+        }
+        func integer(
+            _ name: String,
+            _ column: Int32,
+            _ range: ClosedRange<Int64>
+        ) throws(UnreadableColumn) -> Int64 {
+            try read(name, row.integer(column).flatMap { range.contains($0) ? $0 : nil })
+        }
+        let number = try integer("id", 0, 1...SQLiteSchema.maximumNumber)
+        // Before anything is read.
+        _ = try integer("size", 14, 0...Int64(SQLiteSchema.maximumSize))
+        let qos = try integer("qos", 5, 1...2)
+        let isRetained = try integer("is_retained", 6, 0...1)
+        _ = try read("stored", row.integer(7))
+        let expiry = row.isNull(8) ? nil : try read("expiry", row.integer(8))
+        let stage = try integer("stage", 10, 1...2)
+        let isText = row.isNull(13) ? nil : try integer("is_text", 13, 0...1)
+        self.init(
+            topic: try read("topic", row.text(1)),
+            body: try read("body", row.blob(2)),
+            contentType: row.isNull(3) ? nil : try read("content_type", row.text(3)),
+            headers: try read("headers", row.blob(4).flatMap(StoredHeaders.headers)),
+            qos: Int(qos),
+            isRetained: isRetained == 1,
+            expiry: expiry.map { Date(timeIntervalSince1970: Double($0) / 1_000) },
+            responseTopic: row.isNull(11) ? nil : try read("response_topic", row.text(11)),
+            correlationData: row.isNull(12) ? nil : try read("correlation_data", row.blob(12)),
+            isText: isText.map { $0 == 1 }
+        )
+        id = UInt64(number)
+        attempts = Int(Int32(clamping: max(0, row.integer(9) ?? 0)))
+        self.stage = stage == 2 ? .released : .published
+    }
+}
