@@ -113,16 +113,12 @@ struct RedirectTests {
             $0.redirects.follows = .always
             change(&$0)
         }
-        let events = transport.events
         let log = LineLog()
-        Task {
-            for await event in events {
-                switch event.kind {
-                case .connecting: log.append(event.host ?? "")
-                case .redirected:
-                    log.append("\(event.host ?? "") > \(event.otherHosts ?? [])")
-                default: break
-                }
+        observe(transport.events) { event in
+            switch event.kind {
+            case .connecting: log.append(event.host ?? "")
+            case .redirected: log.append("\(event.host ?? "") > \(event.otherHosts ?? [])")
+            default: break
             }
         }
         return (transport, provider, log)

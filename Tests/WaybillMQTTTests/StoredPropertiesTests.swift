@@ -221,18 +221,13 @@ struct StoredPropertiesTests {
             .expect(("32 06 0001 74 0001 7A" as Hex).bytes)
         )
         let (transport, provider) = try scripted([next]) { $0.store = store }
-        let events = transport.events
-        let failed = Task {
-            var errors: [WaybillError] = []
-            for await event in events where event.kind == .sendFailed {
-                if let error = event.error { errors.append(error) }
-                if errors.count == 2 { break }
-            }
-            return errors
-        }
+        var events = transport.events.makeAsyncIterator()
         try await provider.connect()
         try await waitUntil { next.isComplete }
-        #expect(await failed.value.map(\.unsupportedOption) == [.correlationData, .isText])
+        for option in [UnsupportedOption.correlationData, .isText] {
+            let failed = await take(to: .sendFailed, &events).last
+            #expect(failed?.error?.unsupportedOption == option)
+        }
         #expect(next.failures == [])
         #expect(store.messages().map(\.body) == [[0x7A]])
         await transport.shutdown()

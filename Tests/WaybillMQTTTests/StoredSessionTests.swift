@@ -90,16 +90,12 @@ struct StoredSessionTests {
             .expect(("62 02 8002" as Hex).bytes)
         )
         let (transport, provider) = try client(next)
-        let events = transport.events
-        let failed = Task {
-            for await event in events where event.kind == .sendFailed { return event.topic }
-            return nil
-        }
+        var events = transport.events.makeAsyncIterator()
         try await provider.connect()
         try await waitUntil { next.isComplete }
         #expect(store.messages().map(\.id) == [2])
         #expect(store.messages().map(\.stage) == [.released])
-        #expect(await failed.value == "t")
+        #expect(await take(to: .sendFailed, &events).last?.topic == "t")
         #expect(next.failures == [])
         await transport.shutdown()
     }
@@ -253,21 +249,14 @@ struct StoredSessionTests {
             $0.cleanStart = !keepsExchanges
             $0.store = store
         }
-        let events = transport.events
-        let failed = Task {
-            var errors: [WaybillError] = []
-            for await event in events where event.kind == .sendFailed {
-                #expect(event.topic == "t" && event.byteCount == 1)
-                if let error = event.error { errors.append(error) }
-                if errors.count == 2 { return errors }
-            }
-            return errors
-        }
+        var events = transport.events.makeAsyncIterator()
         try await provider.connect()
         try await waitUntil { store.messages().isEmpty }
-        let errors = await failed.value
-        #expect(errors.map(\.code) == [.rejected, .unauthorized])
-        #expect(errors.first?.peerReason?.hasPrefix("Quota exceeded") == true)
+        var failures: [TransportEvent] = []
+        for _ in 0..<2 { failures += await take(to: .sendFailed, &events).suffix(1) }
+        #expect(failures.map { $0.error?.code } == [.rejected, .unauthorized])
+        #expect(failures.allSatisfy { $0.topic == "t" && $0.byteCount == 1 })
+        #expect(failures.first?.error?.peerReason?.hasPrefix("Quota exceeded") == true)
         #expect(script.failures == [])
         await transport.shutdown()
     }

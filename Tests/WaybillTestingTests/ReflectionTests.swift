@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSSE
@@ -383,11 +384,8 @@ struct ReflectionTests {
         )
         let transport = try STOMPTransport(scripts: script, configuration: configuration)
         var states = transport.states.makeAsyncIterator()
-        let events = Task { [events = transport.events] in
-            var lines: [String] = []
-            for await event in events { lines.append("\(event)") }
-            return lines
-        }
+        let events = LineLog()
+        let observer = observe(transport.events) { events.append("\($0)") }
         do {
             _ = try await transport.perform(Request(topic: nil, command: .connect))
             Issue.record("no error")
@@ -400,9 +398,10 @@ struct ReflectionTests {
             if case .disconnected = state { break }
         }
         await transport.shutdown()
-        events.cancel()
+        observer.cancel()
         records.continuation.finish()
-        var lines = await events.value
+        await observer.value
+        var lines = events.all
         for await line in records.stream { lines.append(line) }
         #expect(lines.contains { $0.contains("ERROR") })
         for line in lines { #expect(Self.isClean(line), "\(line.debugDescription)") }

@@ -107,11 +107,8 @@ import WaybillTesting
         let transport = try Self.transport(service, broker, log)
         let (frames, requests) = AsyncStream<String>.makeStream()
         let provider = Provider<LoopbackEntry>(transport: transport).logged(Log(lines: requests))
-        let events = Task { [events = provider.events] in
-            var lines: [String] = []
-            for await event in events { lines.append("\(event)") }
-            return lines
-        }
+        let events = LineLog()
+        let observer = observe(provider.events) { events.append("\($0)") }
         // Only a path can have a query. Elsewhere the text would be part of the topic.
         let topic = service == .eventStream ? "room?token=\(Self.secret)-query" : "room"
         let leave = LoopbackEntry(command: .unsubscribe, topic: topic)
@@ -137,12 +134,13 @@ import WaybillTesting
         }
         await transport.shutdown()
         await broker.stop()
-        events.cancel()
+        observer.cancel()
         continuation.finish()
         requests.finish()
         let wire = await lines.reduce(into: [String]()) { $0.append($1) }
         let calls = await frames.reduce(into: [String]()) { $0.append($1) }
-        let noted = await events.value
+        await observer.value
+        let noted = events.all
         // All steps were logged: those with a secret, and those that failed.
         for word in Self.words(of: service) {
             #expect(wire.contains { $0.contains(word) }, "\(word): \(wire)")

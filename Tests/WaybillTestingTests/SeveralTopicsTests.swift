@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSTOMP
@@ -48,11 +49,8 @@ struct SeveralTopicsTests {
         private let count = Locked(0)
 
         init(_ transport: any Transport) {
-            let states = transport.states
-            Task { [weak self] in
-                for await state in states {
-                    if case .connected = state { self?.count.withLock { $0 += 1 } }
-                }
+            observe(transport.states) { [weak self] state in
+                if case .connected = state { self?.count.withLock { $0 += 1 } }
             }
         }
 
