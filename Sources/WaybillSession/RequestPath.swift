@@ -30,11 +30,11 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         return connection
     }
 
-    /// Checks a request that is valid while there is a connection or while one is made again.
+    /// Checks a request that is valid while there is a connection or while one is made.
     ///
     /// - Throws: `notConnected`, `shutDown`.
     package func check(_ request: Request) throws(WaybillError) {
-        guard lifecycle.isAlive else { throw notConnected(request) }
+        guard lifecycle.isUnderWay else { throw notConnected(request) }
     }
 
     func notConnected(_ request: Request) -> WaybillError {

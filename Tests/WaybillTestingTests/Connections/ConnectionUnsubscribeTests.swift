@@ -28,6 +28,25 @@ struct ConnectionUnsubscribeTests {
         #expect(try await iterator.next() == nil)
     }
 
+    @Test(
+        "While another call makes the first link, a stream that starts offline ends",
+        arguments: Way.shared
+    )
+    func duringFirstConnect(way: Way) async throws {
+        let bench = try Bench(way)
+        bench.dialer.next(.silent)
+        var watch = bench.watch()
+        let provider = bench.provider
+        let connect = Call { try await provider.request(.connect) }
+        await watch.until("connecting (attempt 1)")
+        let messages = try await bench.others.messages(.listen { $0.startsOffline = true })
+        _ = try await bench.transport.perform(Request(topic: "room", command: .unsubscribe))
+        for try await _ in messages { Issue.record("a message") }
+        #expect(bench.count(way.subscribeWord) == 0)
+        await bench.transport.shutdown()
+        _ = await connect.error()
+    }
+
     @Test("And over the mock, unless a rule says otherwise")
     func mock() async throws {
         let mock = MockTransport().expect(.unsubscribe)
