@@ -148,7 +148,7 @@ extension MQTTSender {
                     return try await send(publish, request, options, correlation, first)
                 } catch let error as WaybillError where error.code == .notConnected {
                     // The connection was just ending, and nothing was sent.
-                    guard lifecycle.isAlive else { throw error }
+                    try lifecycle.requests.checkReturn(after: error)
                 }
             }
         }

@@ -147,6 +147,9 @@ public final class ManualClock: Clock {
         state.withLock { _ = $0.timers.cancel(token) }
     }
 
+    /// The number of sleeping tasks, and of timers that links have set.
+    package var timerCount: Int { state.withLock { $0.timers.count } }
+
     /// The clock as a link sees it.
     package var linkTimers: any TimerSource { LinkTimers(clock: self) }
 

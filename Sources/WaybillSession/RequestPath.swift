@@ -106,10 +106,19 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
 
     /// Waits for the end of a connection that has refused a request before it was sent.
     ///
-    /// - Throws: `error`, if no connection follows; `CancellationError`.
+    /// - Throws: `error` if no connection follows; `shutDown`; `CancellationError`.
     private func wait(for ending: Connection, after error: WaybillError) async throws {
         try await ending.over()
-        guard lifecycle.isAlive else { throw error }
+        try checkReturn(after: error)
+    }
+
+    /// Checks that another connection follows one that has refused a request before it was sent.
+    ///
+    /// - Throws: `error` if none follows; `shutDown`.
+    package func checkReturn(after error: WaybillError) throws(WaybillError) {
+        guard !lifecycle.isAlive else { return }
+        guard lifecycle.isShutDown else { throw error }
+        throw WaybillError.shutDown.about(topic: error.topic, command: error.command)
     }
 
     /// Subscribes over a connection, or has the next connection subscribe if the options allow to start offline.

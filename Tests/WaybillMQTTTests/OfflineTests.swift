@@ -4,6 +4,7 @@ import Waybill
 import WaybillLink
 import WaybillMQTT
 import WaybillTesting
+import WireCore
 import WireTestSupport
 
 /// Sends while there is no connection, and sends when there will be no more connection.
@@ -30,17 +31,25 @@ struct OfflineTests {
         return (transport, provider)
     }
 
-    /// Starts the sends in order: each begins when the one before it waits.
+    /// Starts the sends in order: each begins when the one before it waits, or when a full queue has dropped one.
     private func send(
         _ texts: [String],
-        _ provider: Provider<MQTTEntry>
-    ) async -> [Task<Receipt, any Error>] {
+        qos: QoS = .atLeastOnce,
+        _ provider: Provider<MQTTEntry>,
+        _ clock: ManualClock
+    ) async throws -> [Task<Receipt, any Error>] {
         var tasks: [Task<Receipt, any Error>] = []
+        let ended = LineLog()
         for text in texts {
+            let (timers, before) = (clock.timerCount, ended.all.count)
             tasks.append(
-                Task { try await provider.request(.send(text, qos: .atLeastOnce)) }
+                Task {
+                    defer { ended.append(text) }
+                    return try await provider.request(.send(text, qos: qos))
+                }
             )
-            await letOthersRun()
+            // Each waiting send has a timer.
+            try await waitUntil { clock.timerCount > timers || ended.all.count > before }
         }
         return tasks
     }
@@ -53,7 +62,7 @@ struct OfflineTests {
             .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2, 0x40, 2, 0, 3])
         )
         let (transport, provider) = try await offline(next, clock)
-        let sends = await send(["a", "b", "c"], provider)
+        let sends = try await send(["a", "b", "c"], provider, clock)
         clock.advance(by: .milliseconds(10))
         for send in sends { _ = try await send.value }
         #expect(next.failures == [])
@@ -65,10 +74,9 @@ struct OfflineTests {
         let clock = ManualClock()
         let next = ScriptedByteStream(.expect(Packet.connect))
         let (transport, provider) = try await offline(next, clock)
-        let sending = Task { try await provider.request(.send("a")) }
-        await letOthersRun()
+        let sends = try await send(["a"], qos: .atMostOnce, provider, clock)
         clock.advance(by: .seconds(10))
-        await expectError(.notConnected) { try await sending.value }
+        await expectError(.notConnected) { try await sends[0].value }
         await transport.shutdown()
     }
 
@@ -79,10 +87,9 @@ struct OfflineTests {
         let (transport, provider) = try await offline(next, clock) {
             $0.offlineQueue.includesUnacknowledged = true
         }
-        let sending = Task { try await provider.request(.send("a")) }
-        await letOthersRun()
+        let sends = try await send(["a"], qos: .atMostOnce, provider, clock)
         clock.advance(by: .milliseconds(10))
-        _ = try await sending.value
+        _ = try await sends[0].value
         try await waitUntil { next.isComplete }
         #expect(next.failures == [])
         await transport.shutdown()
@@ -105,7 +112,7 @@ struct OfflineTests {
             $0.offlineQueue.messageLimit = 2
             $0.offlineQueue.overflow = policy
         }
-        var sends = await send(["a", "b", "c"], provider)
+        var sends = try await send(["a", "b", "c"], provider, clock)
         let lost = sends.remove(at: loser)
         await expectError(.limitExceeded) { try await lost.value }
         clock.advance(by: .milliseconds(10))
@@ -123,7 +130,7 @@ struct OfflineTests {
         ) {
             $0.offlineQueue.byteLimit = 3
         }
-        let sends = await send(["ab", "cd"], provider)
+        let sends = try await send(["ab", "cd"], provider, clock)
         await expectError(.limitExceeded) { try await sends[1].value }
         await transport.shutdown()
         await expectError(.shutDown) { try await sends[0].value }
@@ -136,7 +143,7 @@ struct OfflineTests {
         let (transport, provider) = try await offline(silent, clock) {
             $0.offlineQueue.timeToLive = .seconds(2)
         }
-        let sends = await send(["a"], provider)
+        let sends = try await send(["a"], provider, clock)
         clock.advance(by: .seconds(2))
         let error = await expectError(.timedOut) { try await sends[0].value }
         #expect(error?.topic == "t")
@@ -148,7 +155,7 @@ struct OfflineTests {
         let clock = ManualClock()
         let next = ScriptedByteStream.accepted(.expect(publish(1, 0x62)), .reply([0x40, 2, 0, 1]))
         let (transport, provider) = try await offline(next, clock)
-        let sends = await send(["a", "b"], provider)
+        let sends = try await send(["a", "b"], provider, clock)
         sends[0].cancel()
         await #expect(throws: CancellationError.self) { try await sends[0].value }
         clock.advance(by: .milliseconds(10))
@@ -226,7 +233,6 @@ struct OfflineTests {
         let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { !store.messages().isEmpty }
         try await waitUntil { "\(transport.states.current)".hasPrefix("connected") }
-        await letOthersRun()
         await transport.destroy()
         await expectError(.shutDown) { try await sending.value }
         #expect(store.messages().isEmpty)
@@ -238,19 +244,30 @@ struct OfflineTests {
         for isAnswered in [true, false] {
             let clock = ManualClock()
             let script = ScriptedByteStream.accepted(
-                .skip(8 + 6),
+                .skip(8),
+                .skip(6),
                 .reply(isAnswered ? [0x40, 2, 0, 1] : []),
                 .expect([0xE0, 0])
             )
             let (transport, provider) = try scripted([script], clock: clock)
             try await provider.request(.connect)
             let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
+            try await waitUntil { script.hasReached(4) }
+            let isOver = Locked(false)
+            let disconnecting = Task {
+                defer { isOver.withLock { $0 = true } }
+                return try await provider.request(.disconnect)
+            }
             await letOthersRun()
-            let disconnecting = Task { try await provider.request(.disconnect) }
-            await letOthersRun()
+            #expect(!isOver.withLock { $0 })
             // The server answers nothing before this message.
             try await provider.request(.send("y"))
-            if !isAnswered { clock.advance(by: .seconds(5)) }
+            if !isAnswered {
+                try await waitUntil(moving: { clock.advance(by: .milliseconds(10)) }) {
+                    isOver.withLock { $0 }
+                }
+                #expect(clock.now.offset >= .seconds(5))
+            }
             _ = try await disconnecting.value
             if isAnswered {
                 _ = try await sending.value

@@ -76,11 +76,12 @@ struct SentOnceTests {
         try await waitUntil { silent.isComplete }
         // The queue would keep it for 30 seconds.
         let ended = Locked(false)
+        let timers = clock.timerCount
         let waiting = Task {
             defer { ended.withLock { $0 = true } }
             try await provider.request(once("a"))
         }
-        await letOthersRun()
+        try await waitUntil { clock.timerCount > timers }
         clock.advance(by: .milliseconds(2_999))
         await letOthersRun()
         #expect(!ended.withLock { $0 })
@@ -92,7 +93,6 @@ struct SentOnceTests {
         }) {
             "\(transport.states.current)" == "connected"
         }
-        await letOthersRun()
         #expect(next.hasReached(3) && !next.hasReached(4))
         await transport.shutdown()
     }

@@ -87,6 +87,20 @@ struct ConclusionTests {
         await lifecycle.shutdown()
     }
 
+    @Test("A request that a shutdown overtakes fails with `shutDown`")
+    func overtaken() async throws {
+        let connection = FakeConnection { $0.accept() }
+        let lifecycle = LifecycleFixture([connection]).lifecycle
+        _ = try await lifecycle.connect("a", timeout: nil)
+        let error = await #expect(throws: WaybillError.self) {
+            try await lifecycle.requests.sending(connection: { connection }) { _ in
+                await lifecycle.shutdown()
+                throw WaybillError.noConnection.about(topic: "t", command: "send")
+            }
+        }
+        #expect(error?.code == .shutDown && error?.topic == "t" && error?.command == "send")
+    }
+
     @Test("A connect that follows a disconnect waits for the end of the attempt, and connects")
     func connectAfterDisconnect() async throws {
         let (begun, closing) = (Promise<Void>(), Promise<Void>())
