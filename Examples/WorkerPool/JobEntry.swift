@@ -39,7 +39,7 @@ enum JobEntry: EntryType {
     case take(JobPool)
     /// A job is done.
     case done(Message.ID)
-    /// A job has failed again and again, and is put where somebody can look at it.
+    /// A job has failed again and again, and is put where an operator can look at it.
     case setAside(String, JobPool)
     /// No further jobs are wanted.
     case leave(JobPool)

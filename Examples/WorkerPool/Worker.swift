@@ -6,7 +6,7 @@ import Waybill
 /// next one with the same name: at least once. A worker that is stopped with ``Stop`` finishes its job and
 /// acknowledges it first, so none of its jobs is done again.
 ///
-/// A job that fails is tried again by its worker, and then set aside for somebody to look at. It cannot simply stay
+/// A job that fails is tried again by its worker, and then set aside for an operator. It cannot simply stay
 /// unacknowledged: a broker delivers such a job again only over the next connection, and until then it fills one of the
 /// places of ``JobPool/prefetch``.
 struct Worker: Sendable {
@@ -51,7 +51,7 @@ struct Worker: Sendable {
                 let receipt = try await provider.request(.setAside(text, pool))
                 guard receipt.wasTaken else {
                     // It stays with this worker, which tries it again after the next connect.
-                    return report("job \(text): nobody listens to \(pool.failed.name)")
+                    return report("job \(text): \(pool.failed.name) has no subscriber")
                 }
             }
             if let id = job.id { try await provider.request(.done(id)) }

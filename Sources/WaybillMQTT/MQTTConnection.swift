@@ -110,8 +110,9 @@ final class MQTTConnection: TransportConnection {
                 receive: { self.handle($0) },
                 end: { error in
                     let end = self.state.withLock { $0.end }
+                    self.noteDoubt()
                     let cause = self.cause(of: end, error)
-                    self.noteDoubt(end, error)
+                    self.noteLateAttempt(end, error)
                     self.rememberKeepAlive()
                     self.handBack()
                     self.subscriptions.detach(self)
@@ -371,17 +372,19 @@ final class MQTTConnection: TransportConnection {
         return onRedirect(redirect, cause)
     }
 
-    /// Notes a CONNECT that the server may have accepted, or may yet accept, without this side knowing.
+    /// Notes that the server may have begun another session without this side knowing.
     ///
-    /// With an authenticator that is so until the app has verified the server. A CONNECT may also arrive late if the peer
-    /// has ended its stream: a proxy may have ended it and still deliver the bytes. A server that refuses by closing
-    /// looks the same. If another client then takes the session over, this client
-    /// takes it back once. That is less harmful than a client that never connects again.
-    private func noteDoubt(_ end: MQTTConnectionEnd, _ error: LinkError?) {
-        let (isInDoubt, mayBeLate) = driver.withCore { core, _ in
-            (core.isInDoubt, core.mayBeAcceptedLate)
-        }
-        if isInDoubt, !isOfOtherClient { session.noteDoubt() }
+    /// It may have accepted this CONNECT; with an authenticator, until the app has verified the server. Or an earlier
+    /// CONNECT arrives late: it may end this connection, or arrive before the next one.
+    private func noteDoubt() {
+        guard !isOfOtherClient else { return }
+        let isInDoubt = driver.withCore { core, _ in core.isInDoubt }
+        if isInDoubt || session.hasLateAttempt(at: now) { session.noteDoubt() }
+    }
+
+    /// Notes a CONNECT that the server may yet accept.
+    private func noteLateAttempt(_ end: MQTTConnectionEnd, _ error: LinkError?) {
+        let mayBeLate = driver.withCore { core, _ in core.mayBeAcceptedLate }
         guard mayBeLate else { return }
         session.noteLateAttempt(
             at: now,

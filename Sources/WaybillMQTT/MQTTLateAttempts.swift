@@ -39,6 +39,9 @@ struct MQTTLateAttempts: Sendable {
         attempts.append(Attempt(deadline: deadline, isEndedByPeer: isEndedByPeer))
     }
 
+    /// Whether there is an attempt whose CONNECT may arrive now or later.
+    func isAny(at now: WireInstant) -> Bool { attempts.contains { $0.deadline >= now } }
+
     /// Counts one of the attempts as arrived.
     ///
     /// One attempt takes a session over only once. A second 0x8E is caused by another client.

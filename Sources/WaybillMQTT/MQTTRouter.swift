@@ -12,8 +12,13 @@ struct MQTTRouter: Sendable {
     private var identifiers: [UInt32: [WireName]] = [:]
     private var lastIdentifier: UInt32 = 0
     private var lastOrder: UInt64 = 0
-    /// The identifiers that the app has chosen.
+    /// The identifiers that the app has chosen: those of filters, and ``former``.
     private var chosen: Set<UInt32> = []
+    /// The last identifiers of the app's choice whose filters have ended, the oldest first.
+    ///
+    /// Messages that name them may be on their way.
+    private var former: [UInt32] = []
+    private static let formerLimit = 1_024
     /// The number of filters without an identifier.
     private var unnamedCount = 0
     /// The highest subscription identifier (MQTT 5, 3.8.2.1.2).
@@ -90,7 +95,7 @@ struct MQTTRouter: Sendable {
     private mutating func nextIdentifier() -> UInt32 {
         repeat {
             lastIdentifier = lastIdentifier % Self.maximumIdentifier + 1
-        } while identifiers[lastIdentifier] != nil
+        } while identifiers[lastIdentifier] != nil || chosen.contains(lastIdentifier)
         return lastIdentifier
     }
 
@@ -164,9 +169,17 @@ struct MQTTRouter: Sendable {
         }
         let rest = (identifiers[identifier] ?? []).filter { $0 != name }
         identifiers[identifier] = rest.isEmpty ? nil : rest
-        if !rest.contains(where: { entries[$0]?.isIdentifierChosen == true }) {
-            chosen.remove(identifier)
-        }
+        guard chosen.contains(identifier), !isChosen(identifier) else { return }
+        former.removeAll { $0 == identifier }
+        former.append(identifier)
+        guard former.count > Self.formerLimit else { return }
+        let oldest = former.removeFirst()
+        if !isChosen(oldest) { chosen.remove(oldest) }
+    }
+
+    /// Whether a filter has an identifier that the app has chosen for it.
+    private func isChosen(_ identifier: UInt32) -> Bool {
+        identifiers[identifier]?.contains { entries[$0]?.isIdentifierChosen == true } == true
     }
 
     private mutating func forgetRecent() {
@@ -228,7 +241,7 @@ struct MQTTRouter: Sendable {
         of named: [UInt32],
         matching topic: String
     ) -> [MessageListener]? {
-        // A name of one filter needs no search, unless the app may have used its number before.
+        // A name of one filter needs no search, unless the app has chosen its number, for this filter or another one.
         if unnamedCount == 0, !hasForeignIdentifiers, named.count == 1,
             chosen.isEmpty || !chosen.contains(named[0]), let names = identifiers[named[0]],
             names.count == 1

@@ -30,7 +30,7 @@ final class MQTTSession: Sendable {
         var lateAttempts = MQTTLateAttempts()
         /// Whether the app has discarded the session.
         var isDiscarded = false
-        /// Whether a CONNECT since the last CONNACK was not answered.
+        /// Whether the server may have begun another session since the last connection was resumed.
         var isInDoubt = false
         var storing = MQTTStoreQueue()
         /// The session expiry of the last CONNECT; nil before it.
@@ -261,10 +261,14 @@ final class MQTTSession: Sendable {
 
     // MARK: Abandoned attempts
 
-    /// Notes a CONNECT that the server may have accepted without this side knowing.
+    /// Notes that the server may have begun another session without this side knowing.
     func noteDoubt() { state.withLock { $0.isInDoubt = true } }
 
     /// Notes a CONNECT that the server may yet accept.
+    ///
+    /// Also if the peer has ended its stream: a proxy may have ended it and still deliver the bytes. A server that
+    /// refuses by closing looks the same. If another client then takes the session over, this client takes it back
+    /// once. That is less harmful than a client that never connects again.
     func noteLateAttempt(
         at now: WireInstant,
         lasting connectTimeout: Duration,
@@ -279,6 +283,11 @@ final class MQTTSession: Sendable {
         }
     }
 
+    /// Whether there is such a CONNECT.
+    func hasLateAttempt(at now: WireInstant) -> Bool {
+        state.withLock { $0.lateAttempts.isAny(at: now) }
+    }
+
     /// Whether a takeover of the session may be caused by such a CONNECT.
     ///
     /// Each CONNECT counts once.
@@ -286,11 +295,9 @@ final class MQTTSession: Sendable {
         state.withLock { $0.lateAttempts.take(at: now) }
     }
 
-    /// Whether the server's session may have been started by a CONNECT that it has accepted in this way.
+    /// Whether the server may have begun another session, when a connection is resumed.
     ///
-    /// Called once after each CONNACK.
-    ///
-    /// In that case the server may have lost the earlier session, and the CONNACK that stated it was lost, too.
+    /// CONNACK may then say that there is a session, although the earlier one is lost.
     func takeDoubt() -> Bool {
         state.withLock { state in
             defer { state.isInDoubt = false }

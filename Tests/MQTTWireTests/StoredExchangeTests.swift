@@ -266,4 +266,15 @@ import WireTestSupport
         #expect(harness.sent == [.pubrec(.ack(3))])
         #expect(harness.topics.count == 3)
     }
+
+    @Test("A message that is taken between CONNECT and CONNACK is to be stored with CONNACK")
+    func takenBeforeConnack() throws {
+        var harness = try start()
+        harness.receive(.message("a", .exactlyOnce, id: 1))
+        try harness.connect(resuming: harness.cut(), connack: nil)
+        harness.take(0)
+        #expect(harness.steps == [])
+        harness.receive(.connack(MQTTConnack(sessionPresent: true)))
+        #expect(harness.steps == [.taken(1)])
+    }
 }

@@ -4,6 +4,7 @@
     import WaybillMQTT
     import WaybillSTOMP
     import WireCore
+    import WireTestSupport
 
     /// What the subscriber of a test has heard, and how often it has tried to connect.
     private final class Side: Sendable {
@@ -199,8 +200,8 @@
                         return try await provider.request(
                             .send(.init(text), to: name, .atLeastOnce)
                         )
-                    } catch let error as WaybillError where error.code == .connectionLost {
-                        // A healthy node cuts its connections, too, when another one dies.
+                    } catch let error as WaybillError where error.isRetryable {
+                        // A healthy node cuts its connections, too, when another one dies, and may answer late.
                         try await Task.sleep(for: .milliseconds(100))
                     }
                 }
@@ -211,11 +212,14 @@
             try await cluster.kill(1)
             for number in 0..<100 { try await send("meanwhile \(number)") }
             side.forgetStates()
+            let kill = ContinuousClock.now
             try await Task.sleep(for: .seconds(10))
-            let attempted = side.attempts
+            // Each attempt tries all nodes, and a node that elects a leader may let it wait.
+            try await waitUntil { side.attempts >= 3 }
+            let (attempted, seconds) = (side.attempts, kill.duration(to: .now) / .seconds(1))
             #expect(side.connects == 0, "the session is on no other node")
-            // Each attempt tries all nodes. The pauses between attempts grow from 0.3 s to 2 s.
-            #expect((3...30).contains(attempted))
+            // The pauses between attempts grow from 0.3 s to 2 s.
+            #expect(Double(attempted) <= 3 * seconds)
 
             let start = ContinuousClock.now
             try await cluster.start(1)
@@ -229,7 +233,7 @@
             for number in 0..<100 { try await send("after \(number)") }
             while side.count("after") < 100 { try await Task.sleep(for: .milliseconds(20)) }
             print(
-                "cluster, RabbitMQ, MQTT, classic queue: \(attempted) attempts in 10 s without the home node; "
+                "cluster, RabbitMQ, MQTT, classic queue: \(attempted) attempts in \(seconds) s without the home node; "
                     + "traffic again \(time) s after its start; \(side.count("meanwhile")) of 100 messages kept"
             )
             for transport in [publisher, subscriber] { await transport.shutdown() }
@@ -272,16 +276,23 @@
             #expect([first.text, second.text] == ["first", "second"])
             #expect(!first.isDuplicate && !second.isDuplicate)
             try await provider.request(AnyEntry(command: .ack(try #require(first.id))))
-            let again = try #require(try await iterator.next())
-            #expect(again.text == "second")
+            // A slow machine may get the first message again, too.
+            func next(_ text: String) async throws -> Message {
+                while let message = try await iterator.next() {
+                    if message.text == text { return message }
+                    #expect(message.isDuplicate)
+                    try await provider.request(AnyEntry(command: .ack(try #require(message.id))))
+                }
+                throw WaybillError(.connectionLost, "the messages have ended")
+            }
+            let again = try await next("second")
             #expect(again.isDuplicate)
             #expect(side.connects == 1)
             try await provider.request(AnyEntry(command: .ack(try #require(again.id))))
             try await provider.request(
                 .send(topic: name, body: .text("third"), qos: .atLeastOnce)
             )
-            let third = try #require(try await iterator.next())
-            #expect(third.text == "third")
+            let third = try await next("third")
             try await provider.request(AnyEntry(command: .ack(try #require(third.id))))
             await transport.shutdown()
         }

@@ -46,7 +46,10 @@ struct WorkerTests {
             report: { if $0 == "ready" { isReady.yield() } },
             pause: .zero
         )
-        async let working: Void = worker.run(until: stop)
+        let working = Task {
+            defer { isReady.finish() }
+            try await worker.run(until: stop)
+        }
         for await _ in ready { break }
         let provider = try pool.provider(url: url, client: "", keepsSession: false)
         try await Producer(pool: pool, provider: provider).submit(0..<10)
@@ -58,7 +61,7 @@ struct WorkerTests {
         }
         try await waitUntil { done.all.count == 6 }
         stop.stop()
-        try await working
+        try await working.value
         #expect(heard.sorted() == ["0", "1", "2", "3"])
         #expect(done.all.sorted() == ["4", "5", "6", "7", "8", "9"])
         #expect(attempts.all.count { $0 == "0" } == Worker.attempts)

@@ -65,7 +65,7 @@
         @Test("A process without a descriptor left says so, for an address as for a name")
         func noDescriptor() async {
             var isShown = false
-            for _ in 0..<3 where !isShown {
+            for _ in 0..<10 where !isShown {
                 // libdispatch opens a file for each of its threads to see whether it runs, and ends the process by
                 // SIGILL if it cannot. A trap of Swift looks the same, so a run without one is asked for.
                 await withKnownIssue("no descriptor for threads", isIntermittent: true) {

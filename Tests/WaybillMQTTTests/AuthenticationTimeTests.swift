@@ -64,7 +64,7 @@ struct AuthenticationTimeTests {
         }
         let call = Task { try await provider.request(.connect) }
         await entered.wait()
-        if hang != .make { try await waitUntil { stream.hasReached(1) } }
+        if hang != .make { try await waitUntil { stream.hasReached(2) } }
         let isDone = Locked(false)
         let watch = Task {
             let result = await call.result
@@ -92,7 +92,7 @@ struct AuthenticationTimeTests {
         }
         let call = Task { try await provider.request(.connect) }
         await entered.wait()
-        if hang != .make { try await waitUntil { stream.hasReached(1) } }
+        if hang != .make { try await waitUntil { stream.hasReached(2) } }
         call.cancel()
         await #expect(throws: CancellationError.self) { try await call.value }
         released.resolve()
@@ -111,7 +111,7 @@ struct AuthenticationTimeTests {
         }
         let call = Task { try await provider.request(.connect) }
         await entered.wait()
-        if hang != .make { try await waitUntil { stream.hasReached(1) } }
+        if hang != .make { try await waitUntil { stream.hasReached(2) } }
         await transport.shutdown()
         await expectError(.shutDown) { try await call.value }
         released.resolve()
@@ -144,7 +144,7 @@ struct AuthenticationTimeTests {
         try await waitUntil(moving: { clock.advance(by: .seconds(1)) }) { isDone.withLock { $0 } }
         await expectError(.timedOut) { try await call.value }
         try await waitUntil { transport.states.current != .connected }
-        #expect(stream.failures == [])
+        #expect(stream.failures == [] && stream.isComplete)
         await transport.shutdown()
     }
 
@@ -181,6 +181,7 @@ struct AuthenticationTimeTests {
         #expect(!isDone.withLock { $0 })
         try await waitUntil(moving: { clock.advance(by: .seconds(1)) }) { isDone.withLock { $0 } }
         await expectError(.timedOut) { try await call.value }
+        try await waitUntil { stream.isComplete || stream.failures != [] }
         #expect(stream.failures == [])
         released.resolve()
         await transport.shutdown()
@@ -224,6 +225,7 @@ struct AuthenticationTimeTests {
         await verifying.wait()
         clock.advance(by: .seconds(5))
         await expectError(.timedOut) { try await call.value }
+        try await waitUntil { stream.isComplete || stream.failures != [] }
         #expect(stream.failures == [])
         released.resolve()
         await transport.shutdown()

@@ -27,6 +27,8 @@ struct OfflineTests {
         try await provider.request(.send("x"))
         try await waitUntil {
             "\(transport.states.current)".hasPrefix("waiting") && refused.isComplete
+                // The timer of the next attempt is set after the state.
+                && clock.timerCount == 1
         }
         return (transport, provider)
     }

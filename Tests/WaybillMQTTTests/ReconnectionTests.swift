@@ -192,6 +192,47 @@ struct ReconnectionTests {
     }
 
     @Test(
+        "A late CONNECT may begin another session, in which nothing is subscribed to",
+        arguments: [true, false]
+    )
+    func otherSession(isTakenOver: Bool) async throws {
+        let silent = ScriptedByteStream(.skip(21), .skip(1 << 20))
+        let first = ScriptedByteStream(
+            steps: [
+                .skip(21),
+                .reply(("20 03 00 00 00" as Hex).bytes),
+                .expect(("82 09 0001 02 0B 01 0001 74 00" as Hex).bytes),
+                .reply(("90 04 0001 00 00" as Hex).bytes),
+                .expect(("30 05 0001 74 00 78" as Hex).bytes),
+                isTakenOver ? .reply(Self.takenOver) : .reset,
+            ]
+        )
+        let second = ScriptedByteStream(
+            .skip(21),
+            .reply(("20 03 01 00 00" as Hex).bytes),
+            .expect(("82 09 0002 02 0B 01 0001 74 00" as Hex).bytes),
+            .reply(("90 04 0002 00 00 30 05 0001 74 00 79" as Hex).bytes)
+        )
+        let clock = ManualClock()
+        let scripts = [silent, first, second]
+        let (transport, provider) = try scripted(scripts, version: .v5, clock: clock) {
+            bare(&$0)
+            $0.sessionExpiry = .seconds(60)
+        }
+        let connecting = Task { try await provider.request(.connect) }
+        try await waitUntil { silent.hasReached(2) }
+        clock.advance(by: .seconds(10))
+        await expectError(.timedOut) { try await connecting.value }
+        let messages = try await provider.messages(.subscribe(qos: .atMostOnce))
+        try await provider.request(.send("x"))
+        try await waitUntil { second.isComplete || first.failures + second.failures != [] }
+        try #require(first.failures == [] && second.failures == [])
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "y")
+        await transport.shutdown()
+    }
+
+    @Test(
         "A CONNECT whose stream ends without an answer may arrive late, too: a proxy may hold it",
         arguments: [true, false]
     )

@@ -79,4 +79,30 @@ struct SubscriptionIdentifierTests {
         #expect(script.failures == [])
         await transport.shutdown()
     }
+
+    @Test("Nor does it reach one whose number the transport has taken: that is another one")
+    func usedByTransport() async throws {
+        let script = ScriptedByteStream(
+            .skip(16),
+            .reply(("20 03 00 00 00" as Hex).bytes),
+            .expect(("82 09 0001 02 0B 01 0001 61 01" as Hex).bytes),
+            .reply(("90 04 0001 00 01" as Hex).bytes),
+            .expect(("A2 06 0002 00 0001 61" as Hex).bytes),
+            .expect(("82 09 0003 02 0B 02 0001 62 01" as Hex).bytes),
+            .reply(("B0 04 0002 00 00" as Hex).bytes),
+            .reply(("90 04 0003 00 01" as Hex).bytes),
+            .reply(("30 07 0001 61 02 0B 01 78" as Hex).bytes),
+            .reply(("30 07 0001 62 02 0B 02 79" as Hex).bytes)
+        )
+        let (transport, _) = try scripted([script], version: .v5) { bare(&$0) }
+        let provider = Provider<AnyEntry>(transport: transport)
+        try await provider.messages(Self.subscribe("a", 1)).cancel()
+        let messages = try await provider.messages(.subscribe(topic: "b", qos: .atLeastOnce))
+        try await waitUntil { script.isComplete || script.failures != [] }
+        try #require(script.failures == [])
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "y")
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
 }

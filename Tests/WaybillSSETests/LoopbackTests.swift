@@ -24,6 +24,7 @@ struct LoopbackTests {
     ) throws -> SSETransport {
         var configuration = SSEConfiguration()
         configuration.reconnection.initialDelay = .milliseconds(5)
+        configuration.connectTimeout = .seconds(120)
         change(&configuration)
         return try SSETransport(url: broker.url(for: .eventStream), configuration: configuration)
     }
@@ -120,7 +121,9 @@ struct LoopbackTests {
         let streams = try transport(broker)
         let url = broker.url(for: service)
         let other: any Transport =
-            service == .mqtt ? try MQTTTransport(url: url) : try STOMPTransport(url: url)
+            service == .mqtt
+            ? try MQTTTransport(url: url) { $0.connectTimeout = .seconds(120) }
+            : try STOMPTransport(url: url) { $0.connectTimeout = .seconds(120) }
         let here = Provider<StreamEntry>(transport: streams)
         let there = Provider<StreamEntry>(transport: other)
         var hearing = try await here.messages(.listen("chat/lobby")).makeAsyncIterator()

@@ -46,7 +46,7 @@
         let broker = LoopbackBroker()
         try broker.start()
         let url = broker.url(for: .eventStream)
-        let transport = try SSETransport(url: url)
+        let transport = try SSETransport(url: url) { $0.connectTimeout = .seconds(120) }
         let provider = Provider<StreamEntry>(transport: transport)
         let messages = try await provider.messages(.listen())
         let source = try EventSource(url: "\(url)/events")

@@ -12,9 +12,10 @@ import WireCore
         try broker.start()
         var configuration = SSEConfiguration()
         configuration.reconnection.initialDelay = .milliseconds(1)
+        configuration.connectTimeout = .seconds(120)
         let url = broker.url(for: .eventStream)
         let transport = try SSETransport(url: url, configuration: configuration)
-        let sender = try SSETransport(url: url)
+        let sender = try SSETransport(url: url, configuration: configuration)
         let provider = Provider<StreamEntry>(transport: transport)
         var iterator = transport.events.makeAsyncIterator()
         let messages = try await provider.messages(.listen("t"))
@@ -22,7 +23,7 @@ import WireCore
         var events = await take(to: .received, &iterator)
         broker.dropConnections()
         events += await take(to: .resubscribed, &iterator)
-        let again = try SSETransport(url: url)
+        let again = try SSETransport(url: url, configuration: configuration)
         try await Provider<StreamEntry>(transport: again).request(.post(.text("three"), to: "t"))
         events += await take(to: .received, &iterator)
         try await provider.request(.command(.unsubscribe, topic: "t"))
@@ -53,7 +54,9 @@ import WireCore
     func sends() async throws {
         let broker = LoopbackBroker()
         try broker.start()
-        let transport = try SSETransport(url: broker.url(for: .eventStream))
+        let transport = try SSETransport(url: broker.url(for: .eventStream)) {
+            $0.connectTimeout = .seconds(120)
+        }
         var iterator = transport.events.makeAsyncIterator()
         let provider = Provider<StreamEntry>(transport: transport)
         try await provider.request(.post(.text("hello"), to: "t"))

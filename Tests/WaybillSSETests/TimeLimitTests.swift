@@ -24,9 +24,8 @@ struct TimeLimitTests {
                 server.clock.advance(by: .seconds(1))
                 await letOthersRun()
             }
-            let isOver = server.ends == 1
-            #expect(isOver)
-            if !isOver { server.endOfStream() }
+            await #expect(throws: Never.self) { try await waitUntil { server.ends == 1 } }
+            if server.ends == 0 { server.endOfStream() }
             do {
                 _ = try await opening
                 Issue.record("it has opened")
@@ -50,9 +49,8 @@ struct TimeLimitTests {
             server.send("a")
             await letOthersRun()
         }
-        let isOver = server.ends == 1
-        #expect(isOver)
-        if !isOver { server.endOfStream() }
+        await #expect(throws: Never.self) { try await waitUntil { server.ends == 1 } }
+        if server.ends == 0 { server.endOfStream() }
         do {
             _ = try await sending
             Issue.record("it has been answered")

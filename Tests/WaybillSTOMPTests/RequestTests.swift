@@ -178,7 +178,9 @@ import WaybillTesting
         #expect(fixture.lines.all.allSatisfy { !$0.contains("secret") })
         await transport.shutdown()
         let port = fixture.broker.port(for: .stomp)
-        let byURL = try STOMPTransport(url: "stomp://url:too@127.0.0.1:\(port)")
+        let byURL = try STOMPTransport(url: "stomp://url:too@127.0.0.1:\(port)") {
+            $0.connectTimeout = .seconds(120)
+        }
         try await Provider<STOMPEntry>(transport: byURL).request(.connect)
         await fixture.end(byURL)
     }

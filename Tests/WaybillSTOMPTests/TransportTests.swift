@@ -100,7 +100,9 @@ struct TransportTests {
     func acrossProtocols() async throws {
         let fixture = try Fixture()
         let (stomp, overSTOMP) = try fixture.provider()
-        let mqtt = try MQTTTransport(url: fixture.broker.url(for: .mqttOverWebSocket))
+        let mqtt = try MQTTTransport(url: fixture.broker.url(for: .mqttOverWebSocket)) {
+            $0.connectTimeout = .seconds(120)
+        }
         let overMQTT = Provider<STOMPEntry>(transport: mqtt)
         let hearsSTOMP = try await overSTOMP.messages(.subscribe("chat/lobby"))
         let entry = STOMPEntry.command(.subscribe(qos: .atLeastOnce), topic: "chat/+")

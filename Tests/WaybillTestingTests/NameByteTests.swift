@@ -16,12 +16,12 @@ import WireTestSupport
         func transport(to broker: LoopbackBroker) throws -> any Transport {
             switch self {
             case .mqtt311:
-                try MQTTTransport(
-                    url: broker.url(for: .mqtt),
-                    configuration: MQTTConfiguration(version: .v3_1_1)
-                )
-            case .mqtt5: try MQTTTransport(url: broker.url(for: .mqtt))
-            case .stomp: try STOMPTransport(url: broker.url(for: .stomp))
+                try MQTTTransport(url: broker.url(for: .mqtt)) {
+                    $0.version = .v3_1_1
+                    $0.connectTimeout = LoopbackBroker.connectTimeout
+                }
+            case .mqtt5: try broker.transport(.mqtt)
+            case .stomp: try broker.transport(.stomp)
             }
         }
     }
@@ -81,7 +81,7 @@ import WireTestSupport
     func eventTypes() async throws {
         let broker = LoopbackBroker()
         try broker.start()
-        let transport = try SSETransport(url: broker.url(for: .eventStream))
+        let transport = try broker.transport(.eventStream)
         let provider = Provider<LoopbackEntry>(transport: transport)
         for names in LookalikeNames.all {
             var options = SubscribeOptions()

@@ -16,9 +16,9 @@ struct StreamLifetimeTests {
 
         func transport(to broker: LoopbackBroker) throws -> any Transport {
             switch self {
-            case .mqtt: try MQTTTransport(url: broker.url(for: .mqtt))
-            case .stomp: try STOMPTransport(url: broker.url(for: .stomp))
-            case .events: try SSETransport(url: broker.url(for: .eventStream))
+            case .mqtt: try broker.transport(.mqtt)
+            case .stomp: try broker.transport(.stomp)
+            case .events: try broker.transport(.eventStream)
             case .mock: MockTransport().expect(.subscribe)
             }
         }
@@ -55,7 +55,7 @@ struct StreamLifetimeTests {
         let broker = LoopbackBroker()
         try broker.start()
         let sender = Provider<LoopbackEntry>(
-            transport: try MQTTTransport(url: broker.url(for: .mqtt))
+            transport: try broker.transport(.mqtt)
         )
         try await sender.request(LoopbackEntry(command: .connect))
         func run() async throws -> Watch {

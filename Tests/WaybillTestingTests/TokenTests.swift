@@ -125,7 +125,7 @@ import WaybillTesting
         let broker = try LoopbackBroker.started { $0.log = { log.append($0) } }
         broker.faults.answersWithError = [.connect: 0, .send: .max, .subscribe: .max]
         if kind == .connect { broker.faults.answersWithError = [.connect: .max] }
-        let transport = try STOMPTransport(url: broker.url(for: .stomp))
+        let transport = try broker.transport(.stomp)
         let provider = Provider<Plain>(transport: transport).intercepted(
             RetryPolicy(maximumAttempts: 4, delay: .none, codes: [.rejected, .connectionLost])
         )

@@ -63,6 +63,8 @@ extension MQTTClientConnection {
         let lost = exchanges.begin(limits, sessionPresent: connack.sessionPresent)
         for call in lost { channel.events.append(.sessionLost(call)) }
         channel.events.append(.connected(connack))
+        // Messages that were taken since CONNECT.
+        reportTaken()
     }
 
     private mutating func handle(

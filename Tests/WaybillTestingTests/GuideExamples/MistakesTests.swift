@@ -167,7 +167,7 @@ import WaybillTesting
     func secondConnect() async throws {
         let broker = LoopbackBroker()
         try broker.start()
-        let transport = try MQTTTransport(url: broker.url(for: .mqtt))
+        let transport = try broker.transport(.mqtt)
         let chat = chat(transport)
         try await chat.connect()
         let text = await text { try await chat.connect() }
@@ -271,6 +271,7 @@ import WaybillTesting
         try broker.start()
         var configuration = MQTTConfiguration()
         configuration.clientIdentifier = "ada"
+        configuration.connectTimeout = LoopbackBroker.connectTimeout
         configuration.reconnection = .never
         let url = broker.url(for: .mqtt)
         let first = try MQTTTransport(url: url, configuration: configuration)

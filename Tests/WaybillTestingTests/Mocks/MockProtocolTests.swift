@@ -149,13 +149,14 @@ import WireTestSupport
         _ broker: LoopbackBroker
     ) throws -> any Transport {
         switch wireProtocol {
-        case .mqtt5: return try MQTTTransport(url: broker.url)
+        case .mqtt5: try broker.transport(.mqtt)
         case .mqtt3_1_1:
-            var configuration = MQTTConfiguration()
-            configuration.version = .v3_1_1
-            return try MQTTTransport(url: broker.url, configuration: configuration)
-        case .stomp: return try STOMPTransport(url: broker.url(for: .stomp))
-        case .events: return try SSETransport(url: broker.url(for: .eventStream))
+            try MQTTTransport(url: broker.url) {
+                $0.version = .v3_1_1
+                $0.connectTimeout = LoopbackBroker.connectTimeout
+            }
+        case .stomp: try broker.transport(.stomp)
+        case .events: try broker.transport(.eventStream)
         }
     }
 
