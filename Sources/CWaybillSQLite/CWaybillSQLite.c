@@ -104,6 +104,10 @@ int waybill_sqlite_claim(const char *path, uint64_t *device, uint64_t *inode, in
     return 0;
 }
 
+void waybill_sqlite_pause(void) {
+    usleep(10000);
+}
+
 static int open_file(const char *path, int flags, int busy_timeout_ms, void **database) {
     *database = NULL;
     if (!waybill_sqlite_is_available()) return WAYBILL_SQLITE_ERROR;

@@ -30,6 +30,9 @@ final class SQLiteFileClaim: Sendable {
 
     /// Claims the file, and makes an empty one if there is none.
     ///
+    /// Waits 50 milliseconds for a store that has the file. A claim ends just after its file is closed, and until then
+    /// another file may already have the inode of one that was deleted.
+    ///
     /// - Throws: `inUse` if this process has it open; `cannotOpen` if it cannot be made or is not a regular file.
     init(_ path: String) throws(SQLiteStoreError) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
@@ -38,7 +41,20 @@ final class SQLiteFileClaim: Sendable {
         let absolute =
             path.utf8.first == UInt8(ascii: "/")
             ? path : FileManager.default.currentDirectoryPath + "/" + path
-        let made = Self.claimed.withLock { claimed -> Result<Claimed, SQLiteStoreError> in
+        var made = Self.claim(absolute, path)
+        for _ in 0..<5 {
+            guard case .failure(let error) = made, error.reason == .inUse else { break }
+            waybill_sqlite_pause()
+            made = Self.claim(absolute, path)
+        }
+        (identity, number) = try made.get()
+        self.path = absolute
+    }
+
+    private static func claim(_ absolute: String, _ path: String)
+        -> Result<Claimed, SQLiteStoreError>
+    {
+        claimed.withLock { claimed in
             var identity = Identity()
             var isNew: Int32 = 0
             let code = waybill_sqlite_claim(absolute, &identity.device, &identity.inode, &isNew)
@@ -57,8 +73,6 @@ final class SQLiteFileClaim: Sendable {
             claimed.claims[identity] = claimed.last
             return .success((identity, claimed.last))
         }
-        (identity, number) = try made.get()
-        self.path = absolute
     }
 
     deinit {

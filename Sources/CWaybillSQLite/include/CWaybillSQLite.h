@@ -37,6 +37,9 @@ enum {
 // time may call. The result is 0 or the system's error number; only a regular file has none.
 int waybill_sqlite_claim(const char *path, uint64_t *device, uint64_t *inode, int *is_new);
 
+// Blocks the thread for 10 milliseconds.
+void waybill_sqlite_pause(void);
+
 // Opens a database for reading and writing. One thread at a time may use it, with its statements. *database is NULL
 // without SQLite or memory; otherwise it must be closed, also after an error.
 int waybill_sqlite_open(const char *path, int busy_timeout_ms, void **database);
