@@ -3,7 +3,7 @@
     import Glibc
 
     /// A process of one of the package's executables, which are beside the tests'.
-    package final class ChildProcess: @unchecked Sendable {
+    package final class ChildProcess: Sendable {
         private let process = Process()
         private let log: URL
 
