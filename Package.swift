@@ -193,7 +193,10 @@ let package = Package(
         ),
         .target(
             name: "TransportTestSupport",
-            dependencies: ["Waybill", "WaybillTesting", "WireCore"],
+            dependencies: [
+                "Waybill", "WaybillMQTT", "WaybillSSE", "WaybillSTOMP", "WaybillTesting",
+                "WaybillLink", "WireCore",
+            ],
             path: "Tests/TransportTestSupport",
             swiftSettings: settings
         ),
@@ -283,6 +286,16 @@ let package = Package(
                 "Waybill", "WaybillLink", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
                 "WaybillWebSocket", "WaybillSession", "WaybillMock", "WaybillTesting",
                 "EventStreamWire",
+                "HTTPWire", "MQTTWire", "STOMPWire", "WebSocketWire", "WireCore",
+                "TransportTestSupport", "WireTestSupport",
+            ]
+        ),
+        // What every transport promises.
+        tests(
+            "TransportTests",
+            [
+                "Waybill", "WaybillLink", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
+                "WaybillWebSocket", "WaybillSession", "WaybillTesting", "EventStreamWire",
                 "HTTPWire", "MQTTWire", "STOMPWire", "WebSocketWire", "WireCore",
                 "TransportTestSupport", "WireTestSupport",
             ]

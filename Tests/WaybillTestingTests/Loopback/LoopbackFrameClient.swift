@@ -1,3 +1,4 @@
+import TransportTestSupport
 import WaybillLink
 import WaybillTesting
 import WireCore

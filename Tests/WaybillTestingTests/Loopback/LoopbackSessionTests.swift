@@ -1,5 +1,6 @@
 import MQTTWire
 import Testing
+import TransportTestSupport
 import WaybillLink
 import WaybillTesting
 import WireCore

@@ -1,10 +1,10 @@
 import Testing
-import Waybill
-import WaybillLink
-import WaybillMQTT
+package import Waybill
+package import WaybillLink
+package import WaybillMQTT
 import WaybillSSE
-import WaybillSTOMP
-import WaybillTesting
+package import WaybillSTOMP
+package import WaybillTesting
 import WireCore
 
 #if canImport(FoundationEssentials)
@@ -14,18 +14,18 @@ import WireCore
 #endif
 
 /// A loopback broker without sockets, a manual clock, and transports that reach it through pairs of streams.
-final class LoopbackBench: Sendable {
+package final class LoopbackBench: Sendable {
     /// The latest random number.
     private final class Dice: Sendable {
         let last = Locked<UInt64>(0)
     }
 
-    let clock = ManualClock()
+    package let clock = ManualClock()
     private let dice = Dice()
-    let broker: LoopbackBroker
+    package let broker: LoopbackBroker
     private let pairs = Locked<[ByteStreamPair]>([])
 
-    init(_ change: (inout LoopbackBroker.Configuration) -> Void = { _ in }) {
+    package init(_ change: (inout LoopbackBroker.Configuration) -> Void = { _ in }) {
         var configuration = LoopbackBroker.Configuration()
         change(&configuration)
         broker = LoopbackBroker(
@@ -35,7 +35,7 @@ final class LoopbackBench: Sendable {
     }
 
     /// An environment whose dialer connects to a service of the broker.
-    func environment(for service: LoopbackBroker.Service) -> LinkEnvironment {
+    package func environment(for service: LoopbackBroker.Service) -> LinkEnvironment {
         Self.environment(clock, PairDialer(bench: self, service: service), dice)
     }
 
@@ -59,14 +59,14 @@ final class LoopbackBench: Sendable {
     }
 
     /// The client's end of a new connection.
-    func connect(_ service: LoopbackBroker.Service, capacity: Int = 1 << 20) -> any ByteStream {
+    package func connect(_ service: LoopbackBroker.Service, capacity: Int = 1 << 20) -> any ByteStream {
         let pair = ByteStreamPair(capacity: capacity)
         pairs.withLock { $0.append(pair) }
         broker.serve(pair.second, as: service)
         return pair.first
     }
 
-    func mqtt(
+    package func mqtt(
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration()
@@ -78,7 +78,7 @@ final class LoopbackBench: Sendable {
         )
     }
 
-    func stomp(
+    package func stomp(
         _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) throws -> STOMPTransport {
         var configuration = STOMPConfiguration()
@@ -91,7 +91,7 @@ final class LoopbackBench: Sendable {
     }
 
     /// A transport over any service.
-    func transport(_ service: LoopbackBroker.Service) throws -> any Transport {
+    package func transport(_ service: LoopbackBroker.Service) throws -> any Transport {
         let environment = environment(for: service)
         return switch service {
         case .mqtt: try mqtt()
@@ -143,13 +143,25 @@ private struct NowhereDialer: Dialer {
 }
 
 /// Any command on any destination.
-struct LoopbackEntry: EntryType {
-    var command: EntryCommand
-    var topic: String?
-    var body = EntryBody.none
-    var headers: Headers = [:]
+package struct LoopbackEntry: EntryType {
+    package var command: EntryCommand
+    package var topic: String?
+    package var body: EntryBody
+    package var headers: Headers
 
-    static func send(
+    package init(
+        command: EntryCommand,
+        topic: String? = nil,
+        body: EntryBody = .none,
+        headers: Headers = [:]
+    ) {
+        self.command = command
+        self.topic = topic
+        self.body = body
+        self.headers = headers
+    }
+
+    package static func send(
         _ text: String,
         to topic: String,
         _ qos: QoS = .atLeastOnce,
@@ -163,12 +175,12 @@ struct LoopbackEntry: EntryType {
         )
     }
 
-    static func subscribe(
+    package static func subscribe(
         _ topic: String,
         _ qos: QoS = .atLeastOnce
     ) -> LoopbackEntry {
         LoopbackEntry(command: .subscribe(qos: qos), topic: topic)
     }
 
-    static let connect = LoopbackEntry(command: .connect)
+    package static let connect = LoopbackEntry(command: .connect)
 }

@@ -12,7 +12,7 @@ struct PublicNamesTests {
         )
         let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Sources")
+            .deletingLastPathComponent().appendingPathComponent("Sources")
         let modules = [
             "Waybill", "WaybillMQTT", "WaybillMock", "WaybillSSE", "WaybillSTOMP",
             "WaybillTesting", "WaybillWebSocket",

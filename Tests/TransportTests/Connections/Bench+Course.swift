@@ -33,7 +33,7 @@ extension Bench {
                 if case .waiting = state { clock.advance(by: Bench.wait) }
             }
         }
-        await WaybillTestingTests.until { call.isDone }
+        await TransportTests.until { call.isDone }
         passing.cancel()
         await passing.value
     }

@@ -1,5 +1,6 @@
 import MQTTWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT

@@ -1,16 +1,16 @@
 import Testing
-import Waybill
+package import Waybill
 import WaybillMQTT
 import WaybillSSE
 import WaybillSTOMP
-import WaybillTesting
+package import WaybillTesting
 
 extension LoopbackBroker {
     /// How long a client may take to connect: two thousand tests at once take each other's time.
-    static let connectTimeout = Duration.seconds(120)
+    package static let connectTimeout = Duration.seconds(120)
 
     /// A transport with the default settings, but for the connect timeout, to one of the broker's services.
-    func transport(_ service: Service) throws -> any Transport {
+    package func transport(_ service: Service) throws -> any Transport {
         let url = url(for: service)
         return switch service {
         case .mqtt, .mqttOverWebSocket:
@@ -24,7 +24,7 @@ extension LoopbackBroker {
 }
 
 /// Checks that a send over each service reaches a subscriber of every service.
-func expectDeliveryAcrossServices(
+package func expectDeliveryAcrossServices(
     _ transport: (LoopbackBroker.Service) throws -> any Transport
 ) async throws {
     for service in LoopbackBroker.Service.allCases {

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
