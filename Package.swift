@@ -232,8 +232,7 @@ let package = Package(
             "WaybillSessionTests",
             [
                 "Waybill", "WaybillSession", "WaybillLink", "WaybillTesting", "HTTPWire",
-                "WireCore",
-                "WireTestSupport",
+                "WireCore", "TransportTestSupport", "WireTestSupport",
             ]
         ),
         .executableTarget(

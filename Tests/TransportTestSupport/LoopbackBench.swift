@@ -59,7 +59,9 @@ package final class LoopbackBench: Sendable {
     }
 
     /// The client's end of a new connection.
-    package func connect(_ service: LoopbackBroker.Service, capacity: Int = 1 << 20) -> any ByteStream {
+    package func connect(_ service: LoopbackBroker.Service, capacity: Int = 1 << 20)
+        -> any ByteStream
+    {
         let pair = ByteStreamPair(capacity: capacity)
         pairs.withLock { $0.append(pair) }
         broker.serve(pair.second, as: service)

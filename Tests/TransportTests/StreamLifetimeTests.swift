@@ -8,7 +8,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Streams whose provider and transport have no other references, over real sockets.
-@Suite("Every transport: the lifetime of streams", .timeLimit(.minutes(5)))
+@Suite("Every transport: the lifetime of streams", .inSimulation, .timeLimit(.minutes(5)))
 struct StreamLifetimeTests {
     enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case mqtt, stomp, events, mock
@@ -61,7 +61,7 @@ struct StreamLifetimeTests {
         try await sender.request(LoopbackEntry(command: .connect))
         func run() async throws -> Watch {
             let (messages, watch) = try await stream(kind, broker)
-            await letOthersRun()
+            await untilQuiet()
             #expect(watch.transport != nil)
             var iterator = messages.makeAsyncIterator()
             for text in ["1", "2"] {
@@ -102,7 +102,7 @@ struct StreamLifetimeTests {
         try broker.start()
         func run() async throws -> Watch {
             let (messages, watch) = try await stream(kind, broker, all: true)
-            await letOthersRun()
+            await untilQuiet()
             #expect(watch.transport != nil)
             withExtendedLifetime(messages) {}
             return watch

@@ -15,7 +15,7 @@
     #endif
 
     /// A CONNECT without an answer, over a real socket, on a clock that stands still.
-    @Suite("MQTT transport: attempts that are given up", .timeLimit(.minutes(5)))
+    @Suite("MQTT transport: attempts that are given up", .inSimulation, .timeLimit(.minutes(5)))
     struct AbandonedAttemptTests {
         /// A server that reads and sends nothing.
         private final class SilentServer: ByteStreamReceiver {
@@ -65,7 +65,11 @@
             case timeout, cancelled, disconnected, shutDown
         }
 
-        @Test("An attempt without an answer is given up with a reset", arguments: Reason.allCases)
+        @Test(
+            "An attempt without an answer is given up with a reset",
+            .outsideSimulation,
+            arguments: Reason.allCases
+        )
         func reset(reason: Reason) async throws {
             let server = SilentServer()
             let listener = try TCPListener { server.take($0) }

@@ -9,7 +9,7 @@ import WireCore
 import WireTestSupport
 
 /// Reasons of PUBACK and PUBREC, and the end of a QoS 2 exchange (MQTT 5, 3.4, 3.5 and 4.3.3).
-@Suite("MQTT transport: answers to received messages", .timeLimit(.minutes(5)))
+@Suite("MQTT transport: answers to received messages", .inSimulation, .timeLimit(.minutes(5)))
 struct AcknowledgementPropertyTests {
     private static let entry = AnyEntry.subscribe(
         topic: "t",
@@ -242,7 +242,7 @@ struct AcknowledgementPropertyTests {
         }
         try await waitUntil { waiting.script.isComplete }
         clock.advance(by: .seconds(29))
-        await letOthersRun()
+        await untilQuiet()
         #expect(!isOver.withLock { $0 })
         try await waitUntil(moving: { clock.advance(by: .seconds(1)) }) { isOver.withLock { $0 } }
         let error = await #expect(throws: WaybillError.self) { try await call.value }

@@ -9,7 +9,7 @@ import WireCore
 import WireTestSupport
 
 /// Pings whose interval is learned, on a clock that stands still.
-@Suite("MQTT transport: adaptive keep alive", .timeLimit(.minutes(5)))
+@Suite("MQTT transport: adaptive keep alive", .inSimulation, .timeLimit(.minutes(5)))
 struct AdaptiveKeepAliveTests {
     private static let ping = ("C0 00" as Hex).bytes
     private static let pong = ("D0 00" as Hex).bytes
@@ -41,7 +41,7 @@ struct AdaptiveKeepAliveTests {
         _ clock: ManualClock
     ) async throws {
         clock.advance(by: duration - .seconds(1))
-        await letOthersRun()
+        await untilQuiet()
         #expect(!script.hasReached(step), "not before \(duration)")
         clock.advance(by: .seconds(1))
         try await waitUntil { script.hasReached(step) }
@@ -69,7 +69,7 @@ struct AdaptiveKeepAliveTests {
         try await expect(first, toReach: 6, after: .seconds(120), clock)
         // The dead peer is noticed after the ping's timeout, much earlier than its keep alive says.
         clock.advance(by: .milliseconds(19_999))
-        await letOthersRun()
+        await untilQuiet()
         #expect("\(transport.states.current)" == "connected")
         clock.advance(by: .milliseconds(1))
         try await waitUntil(moving: {
@@ -87,7 +87,7 @@ struct AdaptiveKeepAliveTests {
             third.hasReached(3) && "\(transport.states.current)" == "connected"
         }
         clock.advance(by: .seconds(59))
-        await letOthersRun()
+        await untilQuiet()
         #expect(!third.hasReached(4))
         try await waitUntil(moving: { clock.advance(by: .milliseconds(10)) }) {
             longest("cell") == .seconds(60)

@@ -15,7 +15,11 @@ import WireTestSupport
 #endif
 
 /// A connect that is cancelled while its CONNACK arrives.
-@Suite("MQTT transport: a connect that is cancelled at its CONNACK", .timeLimit(.minutes(5)))
+@Suite(
+    "MQTT transport: a connect that is cancelled at its CONNACK",
+    .inSimulation,
+    .timeLimit(.minutes(5))
+)
 struct CancelledConnectTests {
     /// A stream whose peer is the test.
     private final class PeerStream: ByteStream {
@@ -127,7 +131,10 @@ struct CancelledConnectTests {
         }
     }
 
-    @Test("The session is that of its client identifier, and the next one is another one")
+    @Test(
+        "The session is that of its client identifier, and the next one is another one",
+        .outsideSimulation
+    )
     func owner() async throws {
         let store = InMemorySessionStore()
         let first = PeerStream()

@@ -7,7 +7,11 @@ import WaybillTesting
 import WireTestSupport
 
 /// Acknowledgements by the app while a connection is being made.
-@Suite("MQTT transport: acknowledgements while a connection is made", .timeLimit(.minutes(5)))
+@Suite(
+    "MQTT transport: acknowledgements while a connection is made",
+    .inSimulation,
+    .timeLimit(.minutes(5))
+)
 struct EarlyAcknowledgementTests {
     private static func opening(_ qos: UInt8) -> [ScriptedByteStream.Step] {
         [

@@ -6,7 +6,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("MQTT transport: enhanced authentication", .timeLimit(.minutes(5)))
+@Suite("MQTT transport: enhanced authentication", .inSimulation, .timeLimit(.minutes(5)))
 struct EnhancedAuthenticationTests {
     /// A broker with the user `user` and the password `pencil`.
     private func scram(
@@ -40,6 +40,7 @@ struct EnhancedAuthenticationTests {
 
     @Test(
         "SCRAM-SHA-256 connects, and the wire log shows no data of it",
+        .outsideSimulation,
         arguments: [LoopbackBroker.Service.mqtt, .mqttOverWebSocket]
     )
     func connects(service: LoopbackBroker.Service) async throws {
@@ -61,7 +62,11 @@ struct EnhancedAuthenticationTests {
         await fixture.end(transport)
     }
 
-    @Test("A wrong password and an unknown user are refused", arguments: ["user", "nobody"])
+    @Test(
+        "A wrong password and an unknown user are refused",
+        .outsideSimulation,
+        arguments: ["user", "nobody"]
+    )
     func wrongPassword(user: String) async throws {
         let fixture = try scram()
         let (transport, provider) = try fixture.provider {

@@ -7,7 +7,8 @@ import WaybillTesting
 import WireTestSupport
 
 /// Several hosts, and a proxy before them, on a clock that stands still.
-@Suite("MQTT transport: hosts and proxies", .timeLimit(.minutes(5))) struct FailoverTests {
+@Suite("MQTT transport: hosts and proxies", .inSimulation, .timeLimit(.minutes(5)))
+struct FailoverTests {
     /// CONNACK codes "server unavailable" and "bad user name or password" (3.1.1, 3.2.2.3).
     private static let unavailable = ("20 02 00 03" as Hex).bytes
     private static let unknown = ("20 02 00 04" as Hex).bytes
@@ -47,14 +48,14 @@ import WireTestSupport
         let connecting = Task { try await provider.request(.connect) }
         try await waitUntil { silent.hasReached(2) }
         clock.advance(by: .milliseconds(9_999))
-        await letOthersRun()
+        await untilQuiet()
         #expect(!silent.isComplete && !slow.hasReached(2))
         clock.advance(by: .milliseconds(1))
         try await waitUntil { slow.hasReached(2) }
         #expect(silent.isComplete)
         // The second host gets its full time.
         clock.advance(by: .milliseconds(9_999))
-        await letOthersRun()
+        await untilQuiet()
         #expect(!slow.isComplete && !open.hasReached(2))
         clock.advance(by: .milliseconds(1))
         _ = try await connecting.value

@@ -75,7 +75,7 @@ private final class HangingStore: SessionStore {
     }
 }
 
-@Suite("MQTT transport: a store that does not answer", .timeLimit(.minutes(5)))
+@Suite("MQTT transport: a store that does not answer", .inSimulation, .timeLimit(.minutes(5)))
 struct HangingStoreTests {
     private let store = HangingStore()
     private let clock = ManualClock()
@@ -147,7 +147,7 @@ struct HangingStoreTests {
         let sending = Sending(provider, send("a", .send(row.options)))
         try await waitUntil { store.texts == ["a"] }
         clock.advance(by: row.limit - .milliseconds(1))
-        await letOthersRun()
+        await untilQuiet()
         #expect(sending.isOver.result == nil)
         clock.advance(by: .milliseconds(1))
         let error = await expectError(.timedOut) { try await sending.task.value }
@@ -208,7 +208,7 @@ struct HangingStoreTests {
         let (transport, provider) = try client(script)
         let handles = ["a", "b", "c"].map { provider.enqueue(send($0)) }
         try await waitUntil { store.texts == ["a"] }
-        await letOthersRun()
+        await untilQuiet()
         #expect(store.texts == ["a"])
         clock.advance(by: .seconds(30))
         await expectError(.timedOut) { try await handles[0].receipt }
@@ -409,7 +409,7 @@ struct HangingStoreTests {
         try await waitUntil { store.texts == ["a"] }
         store.answer(0)
         try await waitUntil { script.hasReached(4) }
-        await letOthersRun()
+        await untilQuiet()
         clock.advance(by: .seconds(30))
         await expectError(.timedOut) { try await sending.task.value }
         let end = Sending(provider, .disconnect)
@@ -435,10 +435,10 @@ struct HangingStoreTests {
             .makeAsyncIterator()
         let id = try #require(try await messages.next()?.id)
         let sending = Sending(provider, .command(.ack(id, awaitsCompletion: true)))
-        await letOthersRun()
+        await untilQuiet()
         // Also if the call begins only now, its limit of 30 s is before the first PINGREQ.
         clock.advance(by: .seconds(25))
-        await letOthersRun()
+        await untilQuiet()
         #expect(sending.isOver.result == nil)
         try await waitUntil(moving: { clock.advance(by: .seconds(1)) }) {
             sending.isOver.result != nil

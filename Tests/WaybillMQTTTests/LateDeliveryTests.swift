@@ -6,7 +6,8 @@ import WaybillTesting
 import WireTestSupport
 
 /// A server that resumes a session before the app has subscribed.
-@Suite("MQTT transport: late subscribers", .timeLimit(.minutes(5))) struct LateDeliveryTests {
+@Suite("MQTT transport: late subscribers", .inSimulation, .timeLimit(.minutes(5)))
+struct LateDeliveryTests {
     /// A session that is present, and two messages of QoS 1: `a` to `t` and `b` to `u`.
     private static let resumed =
         ("20 02 01 00 32 06 0001 74 0001 61 32 06 0001 75 0002 62" as Hex).bytes
@@ -44,7 +45,7 @@ import WireTestSupport
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "a")
         #expect(try await iterator.next()?.text == "c")
-        await letOthersRun()
+        await untilQuiet()
         clock.advance(by: .seconds(30))
         try await waitUntil { script.isComplete }
         #expect(script.failures == [])
@@ -62,7 +63,7 @@ import WireTestSupport
         let clock = ManualClock()
         let (transport, provider) = try client(script, clock: clock) { $0.timeToLive = .seconds(5) }
         try await provider.request(.connect)
-        await letOthersRun()
+        await untilQuiet()
         clock.advance(by: .milliseconds(4_999))
         #expect(!script.isComplete)
         clock.advance(by: .milliseconds(1))
@@ -121,7 +122,7 @@ import WireTestSupport
         )
         let (transport, provider) = try client(script) { $0.byteLimit = 10_000 }
         try await provider.request(.connect)
-        await letOthersRun()
+        await untilQuiet()
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "a")

@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Connections that follow a script, on a clock that stands still.
-@Suite("MQTT transport: lifecycle", .timeLimit(.minutes(5))) struct LifecycleTests {
+@Suite("MQTT transport: lifecycle", .inSimulation, .timeLimit(.minutes(5))) struct LifecycleTests {
     private func client(
         _ scripts: [ScriptedByteStream],
         clock: ManualClock = ManualClock(),
@@ -162,7 +162,7 @@ import WireTestSupport
         let (transport, provider) = try client([silent])
         let sending = Task { try await provider.request(.send("x")) }
         try await waitUntil { "\(transport.states.current)".hasPrefix("connecting") }
-        await letOthersRun()
+        await untilQuiet()
         sending.cancel()
         await #expect(throws: CancellationError.self) { try await sending.value }
         try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected") }
@@ -235,7 +235,7 @@ import WireTestSupport
         try await waitUntil { script.hasReached(5) }
         let waiting = send("c")
         let last = send("d")
-        await letOthersRun()
+        await untilQuiet()
         // The first is in flight, the other waits for a place in the window.
         for task in [first, waiting] {
             task.cancel()

@@ -8,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// Sends while there is no connection, and sends when there will be no more connection.
-@Suite("MQTT transport: offline (design 5.9)", .timeLimit(.minutes(5)))
+@Suite("MQTT transport: offline (design 5.9)", .inSimulation, .timeLimit(.minutes(5)))
 struct OfflineTests {
     /// PUBLISH of QoS 1 to `t` with one byte.
     private func publish(_ id: UInt8, _ text: UInt8) -> [UInt8] {
@@ -218,7 +218,10 @@ struct OfflineTests {
         await transport.shutdown()
     }
 
-    @Test("Destroyed: the server is to forget the session, and so does the store")
+    @Test(
+        "Destroyed: the server is to forget the session, and so does the store",
+        .outsideSimulation
+    )
     func destroyed() async throws {
         let store = InMemorySessionStore()
         let script = ScriptedByteStream(
@@ -260,7 +263,7 @@ struct OfflineTests {
                 defer { isOver.withLock { $0 = true } }
                 return try await provider.request(.disconnect)
             }
-            await letOthersRun()
+            await untilQuiet()
             #expect(!isOver.withLock { $0 })
             // The server answers nothing before this message.
             try await provider.request(.send("y"))

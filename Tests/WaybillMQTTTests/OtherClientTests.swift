@@ -7,7 +7,7 @@ import WireCore
 import WireTestSupport
 
 /// A connection under another client identifier, whose session at the server is another one (MQTT 5, 3.1.3-2).
-@Suite("MQTT transport: another client identifier", .timeLimit(.minutes(5)))
+@Suite("MQTT transport: another client identifier", .inSimulation, .timeLimit(.minutes(5)))
 struct OtherClientTests {
     /// Names each CONNECT, in the order of the list, and later ones with the last name.
     private final class Renaming: Interceptor {

@@ -7,7 +7,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("MQTT transport: re-authentication", .timeLimit(.minutes(5)))
+@Suite("MQTT transport: re-authentication", .inSimulation, .timeLimit(.minutes(5)))
 struct ReauthenticationTests {
     /// A broker whose answers a test changes, and a client of it.
     private struct Setting: Sendable {
@@ -74,7 +74,7 @@ struct ReauthenticationTests {
         await setting.fixture.end(setting.transport)
     }
 
-    @Test("SCRAM authenticates anew, with another nonce")
+    @Test("SCRAM authenticates anew, with another nonce", .outsideSimulation)
     func scram() async throws {
         let authentication = try LoopbackAuthentication.scram(["user": "pencil"])
         let fixture = try Fixture { $0.authentication = authentication }

@@ -8,6 +8,7 @@ import WireTestSupport
 
 @Suite(
     "MQTT transport: a server that sends its clients elsewhere (MQTT 5, 4.11)",
+    .inSimulation,
     .timeLimit(.minutes(5))
 )
 struct RedirectTests {
@@ -281,7 +282,7 @@ struct RedirectTests {
             return cause.message.hasPrefix("the servers refer to each other")
         }
         clock.advance(by: .milliseconds(4_900))
-        await letOthersRun()
+        await untilQuiet()
         #expect(!scripts[2].hasReached(2))
         try await waitUntil(moving: { clock.advance(by: .milliseconds(10)) }) {
             "\(transport.states.current)" == "connected"

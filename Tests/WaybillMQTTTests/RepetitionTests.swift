@@ -8,7 +8,11 @@ import WireCore
 import WireTestSupport
 
 /// Unread messages of QoS 1 when the connection is lost, byte by byte.
-@Suite("MQTT transport: unread messages and their repetitions", .timeLimit(.minutes(5)))
+@Suite(
+    "MQTT transport: unread messages and their repetitions",
+    .inSimulation,
+    .timeLimit(.minutes(5))
+)
 struct RepetitionTests {
     private static func publish(_ numbers: ClosedRange<UInt8>, isAgain: Bool = false) -> [UInt8] {
         numbers.flatMap { [isAgain ? 0x3A : 0x32, 6, 0, 1, 0x74, 0, $0, 0x30 + $0] as [UInt8] }

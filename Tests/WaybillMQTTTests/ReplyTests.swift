@@ -7,7 +7,8 @@ import WaybillTesting
 import WireTestSupport
 
 /// Requests and replies over MQTT 5 (4.10).
-@Suite("MQTT transport: request and reply", .timeLimit(.minutes(5))) struct ReplyTests {
+@Suite("MQTT transport: request and reply", .inSimulation, .timeLimit(.minutes(5)))
+struct ReplyTests {
     // MARK: Byte by byte
 
     /// CONNECT with client identifier `c`, keep alive 60, receive maximum 1,024, packets of 1 MiB.

@@ -6,7 +6,11 @@ import WaybillTesting
 import WireTestSupport
 
 /// The retained messages of a filter that several streams share.
-@Suite("MQTT transport: retained messages for each listener", .timeLimit(.minutes(5)))
+@Suite(
+    "MQTT transport: retained messages for each listener",
+    .inSimulation,
+    .timeLimit(.minutes(5))
+)
 struct RetainedTests {
     /// The texts up to the first live message. Retained ones are marked.
     private func texts(

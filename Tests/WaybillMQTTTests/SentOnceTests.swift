@@ -8,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// QoS 1 for messages that must not be sent again.
-@Suite("MQTT transport: messages that are sent once", .timeLimit(.minutes(5)))
+@Suite("MQTT transport: messages that are sent once", .inSimulation, .timeLimit(.minutes(5)))
 struct SentOnceTests {
     /// PUBLISH of QoS 1 to `t` with one byte.
     private func publish(_ id: UInt8, _ text: UInt8) -> [UInt8] {
@@ -83,7 +83,7 @@ struct SentOnceTests {
         }
         try await waitUntil { clock.timerCount > timers }
         clock.advance(by: .milliseconds(2_999))
-        await letOthersRun()
+        await untilQuiet()
         #expect(!ended.withLock { $0 })
         clock.advance(by: .milliseconds(1))
         await expectError(.notConnected) { try await waiting.value }
@@ -123,7 +123,7 @@ struct SentOnceTests {
             try await waitUntil(moving: { clock.advance(by: .milliseconds(10)) }) {
                 next.hasReached(3)
             }
-            await letOthersRun()
+            await untilQuiet()
             #expect(!next.isComplete)
         }
         await transport.shutdown()

@@ -7,7 +7,11 @@ import WaybillTesting
 import WireTestSupport
 
 /// Filters within the limits that a server states in CONNACK.
-@Suite("MQTT transport: filters within the limits of the server", .timeLimit(.minutes(5)))
+@Suite(
+    "MQTT transport: filters within the limits of the server",
+    .inSimulation,
+    .timeLimit(.minutes(5))
+)
 struct ServerLimitTests {
     private static let topics = (1...5).map { "building/\($0)/temperature" }
     /// CONNACK with a Maximum Packet Size of 64.

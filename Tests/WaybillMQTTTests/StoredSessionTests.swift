@@ -13,7 +13,11 @@ import WireTestSupport
 #endif
 
 /// A session whose exchanges are stored: the second transport stands for the next process.
-@Suite("MQTT transport: a session over the end of the process", .timeLimit(.minutes(5)))
+@Suite(
+    "MQTT transport: a session over the end of the process",
+    .inSimulation,
+    .timeLimit(.minutes(5))
+)
 struct StoredSessionTests {
     private let store = InMemorySessionStore()
 
@@ -208,7 +212,10 @@ struct StoredSessionTests {
         func removeAll() { store.removeAll() }
     }
 
-    @Test("A message that is stored while the session is discarded does not stay")
+    @Test(
+        "A message that is stored while the session is discarded does not stay",
+        .outsideSimulation
+    )
     func discarded() async throws {
         let slow = SlowStore()
         let script = ScriptedByteStream.accepted(.new, .expect(("E0 00" as Hex).bytes))

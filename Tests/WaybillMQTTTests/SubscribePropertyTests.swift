@@ -22,7 +22,11 @@ private func connected(
 private func bytes(_ hex: Hex) -> [UInt8] { hex.bytes }
 
 /// Properties of SUBSCRIBE and UNSUBSCRIBE (MQTT 5, 3.8 and 3.10).
-@Suite("MQTT transport: properties of SUBSCRIBE and UNSUBSCRIBE", .timeLimit(.minutes(5)))
+@Suite(
+    "MQTT transport: properties of SUBSCRIBE and UNSUBSCRIBE",
+    .inSimulation,
+    .timeLimit(.minutes(5))
+)
 struct SubscribePropertyTests {
     static let rows: [(String, [String], SubscribeOptions, Headers, Hex)] = [
         (

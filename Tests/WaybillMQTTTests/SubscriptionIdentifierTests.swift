@@ -7,7 +7,11 @@ import WaybillTesting
 import WireTestSupport
 
 /// Numbers of the app's choice beside those of the transport.
-@Suite("MQTT transport: subscription identifiers of the app", .timeLimit(.minutes(5)))
+@Suite(
+    "MQTT transport: subscription identifiers of the app",
+    .inSimulation,
+    .timeLimit(.minutes(5))
+)
 struct SubscriptionIdentifierTests {
     private static func subscribe(_ topic: String, _ number: UInt32) -> AnyEntry {
         .subscribe(

@@ -1,12 +1,13 @@
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
 /// Responses with wrong content, or larger than a limit.
-@Suite("Event stream transport: answers", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: answers", .inSimulation, .timeLimit(.minutes(5)))
 struct AnswerTests {
     /// The text "no room" as gzip.
     private static let zipped: [UInt8] = [

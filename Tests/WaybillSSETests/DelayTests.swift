@@ -1,5 +1,6 @@
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 import WaybillTesting
@@ -7,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// The waits between a stream's attempts, to the millisecond.
-@Suite("Event stream transport: delays", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: delays", .inSimulation, .timeLimit(.minutes(5)))
 struct DelayTests {
     /// Random numbers that the test chooses.
     private final class Dice: Sendable {
@@ -34,7 +35,7 @@ struct DelayTests {
         }
         let dialed = server.endpoints.count
         server.clock.advance(by: delay - .milliseconds(1))
-        await letOthersRun()
+        await untilQuiet()
         #expect(server.endpoints.count == dialed, sourceLocation: sourceLocation)
         server.clock.advance(by: .milliseconds(1))
         try await waitUntil { server.endpoints.count != dialed }
@@ -136,7 +137,7 @@ struct DelayTests {
             }
             // Thirty-four years, twice.
             for _ in 0..<2 { server.clock.advance(by: .seconds(1 << 30)) }
-            await letOthersRun()
+            await untilQuiet()
             #expect(server.endpoints.count == count)
             hints.send(.retryNow)
             try await waitUntil { server.endpoints.count == count + 1 }

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillSSE
@@ -8,7 +9,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("Event source", .timeLimit(.minutes(5))) struct EventSourceTests {
+@Suite("Event source", .inSimulation, .timeLimit(.minutes(5))) struct EventSourceTests {
     /// Records the calls of the handlers, one line for each.
     private final class Journal: Sendable {
         let lines: AsyncStream<String>

@@ -1,5 +1,6 @@
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillSSE
@@ -7,7 +8,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Several hosts, and a proxy before them, on a clock that stands still.
-@Suite("Event stream transport: hosts and proxies", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: hosts and proxies", .inSimulation, .timeLimit(.minutes(5)))
 struct FailoverTests {
     private func transport(
         _ server: HTTPServer,

@@ -1,11 +1,12 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 
-@Suite("Event stream transport: the loopback broker", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: the loopback broker", .inSimulation, .timeLimit(.minutes(5)))
 struct LoopbackTests {
     private func broker(
         _ change: (inout LoopbackBroker.Configuration) -> Void = { _ in }

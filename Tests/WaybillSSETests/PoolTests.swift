@@ -1,5 +1,6 @@
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 import WaybillTesting
@@ -7,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// Connections that sends to a host share.
-@Suite("Event stream transport: connections of sends", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: connections of sends", .inSimulation, .timeLimit(.minutes(5)))
 struct PoolTests {
     private static func options(_ timeout: Duration) -> StreamEntry {
         var options = SendOptions()
@@ -79,7 +80,7 @@ struct PoolTests {
         async let first: Receipt = provider.request(.post(.text("first")))
         try await waitUntil { server.requests.count >= 1 }
         let second = Task { try await provider.request(.post(.text("second"))) }
-        await letOthersRun()
+        await untilQuiet()
         async let third: Receipt = provider.request(.post(.text("third")))
         second.cancel()
         await #expect(throws: CancellationError.self) { try await second.value }
@@ -115,7 +116,7 @@ struct PoolTests {
         server.send(Say.status(200), on: 0)
         // The other send now uses the same connection.
         try await waitUntil { server.requests.count == 2 }
-        await letOthersRun()
+        await untilQuiet()
         await transport.shutdown()
         var codes: [WaybillError.Code?] = []
         for send in sends {
@@ -229,7 +230,7 @@ struct PoolTests {
         server.clock.advance(by: .seconds(6))
         server.endOfStream()
         try await waitUntil { server.requests.count == 3 }
-        await letOthersRun()
+        await untilQuiet()
         server.clock.advance(by: .seconds(4))
         let isOver = Locked(false)
         Task {

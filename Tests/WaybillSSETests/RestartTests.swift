@@ -1,6 +1,7 @@
 import Foundation
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillSSE
@@ -9,7 +10,8 @@ import WireCore
 import WireTestSupport
 
 /// The data of a server beside its events, and streams that the app restarts.
-@Suite("Heads, comments and restarts of streams", .timeLimit(.minutes(5))) struct RestartTests {
+@Suite("Heads, comments and restarts of streams", .inSimulation, .timeLimit(.minutes(5)))
+struct RestartTests {
     private func source(
         _ server: HTTPServer,
         method: String? = nil,

@@ -1,12 +1,13 @@
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("Event stream transport: sends", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: sends", .inSimulation, .timeLimit(.minutes(5)))
 struct SendTests {
     private struct Note: Codable, Equatable, Sendable {
         var text: String

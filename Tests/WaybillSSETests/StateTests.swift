@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 import WaybillTesting
@@ -6,7 +7,7 @@ import WireCore
 import WireTestSupport
 
 /// The states of several streams, reported as one.
-@Suite("Event stream transport: states", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: states", .inSimulation, .timeLimit(.minutes(5)))
 struct StateTests {
     private final class Stream {}
 

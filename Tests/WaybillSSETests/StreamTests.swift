@@ -1,6 +1,7 @@
 import Foundation
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillSSE
@@ -8,7 +9,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("Event stream transport: streams", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: streams", .inSimulation, .timeLimit(.minutes(5)))
 struct StreamTests {
     private func collect(_ count: Int, _ messages: Messages<Message>) async throws -> [Message] {
         var collected: [Message] = []

@@ -1,11 +1,12 @@
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
-@Suite("Event stream transport: targets and replies", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: targets and replies", .inSimulation, .timeLimit(.minutes(5)))
 struct TargetTests {
     @Test(
         "A query of the base URL stays behind the path",
@@ -73,7 +74,7 @@ struct TargetTests {
         let server = HTTPServer([.open(Say.stream("", fields) + body)])
         let transport = try server.transport()
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
-        await letOthersRun()
+        await untilQuiet()
         await transport.shutdown()
         var texts: [String?] = []
         for try await message in messages { texts.append(message.text) }

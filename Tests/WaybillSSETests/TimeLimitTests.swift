@@ -1,11 +1,12 @@
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
-@Suite("Event stream transport: time limits", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: time limits", .inSimulation, .timeLimit(.minutes(5)))
 struct TimeLimitTests {
     @Test("A refusal whose body never ends is a refusal all the same, once its time is over")
     func endlessRefusal() async throws {
@@ -22,7 +23,7 @@ struct TimeLimitTests {
             // More than the response timeout of ten seconds, one second at a time.
             for _ in 0..<12 {
                 server.clock.advance(by: .seconds(1))
-                await letOthersRun()
+                await untilQuiet()
             }
             await #expect(throws: Never.self) { try await waitUntil { server.ends == 1 } }
             if server.ends == 0 { server.endOfStream() }
@@ -47,7 +48,7 @@ struct TimeLimitTests {
         for _ in 0..<32 {
             server.clock.advance(by: .seconds(1))
             server.send("a")
-            await letOthersRun()
+            await untilQuiet()
         }
         await #expect(throws: Never.self) { try await waitUntil { server.ends == 1 } }
         if server.ends == 0 { server.endOfStream() }

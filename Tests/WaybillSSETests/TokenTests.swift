@@ -1,5 +1,6 @@
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 import WaybillTesting
@@ -7,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// Tokens that several streams share, refused by the server for one stream after another.
-@Suite("Event stream transport: shared tokens", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: shared tokens", .inSimulation, .timeLimit(.minutes(5)))
 struct TokenTests {
     /// Opens two streams with the token `a`. The server refuses both: the second one after the first has used `b`.
     private func refuseBoth(_ credentials: CredentialSource) async throws -> [String?] {
@@ -179,12 +180,12 @@ struct TokenTests {
         }
         let provider = Provider<StreamEntry>(transport: transport)
         let messages = try await provider.messages(.listen())
-        await letOthersRun()
+        await untilQuiet()
         await transport.pause()
         try await waitUntil { server.ends == 1 }
         transport.resume()
         try await waitUntil { server.requests.count == 2 }
-        await letOthersRun()
+        await untilQuiet()
         // The app has not read the response, so there was no further request.
         #expect(server.requests.count == 2)
         var iterator = messages.makeAsyncIterator()

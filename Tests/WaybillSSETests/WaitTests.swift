@@ -1,11 +1,12 @@
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
-@Suite("Event stream transport: waits and ends", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: waits and ends", .inSimulation, .timeLimit(.minutes(5)))
 struct WaitTests {
     /// Waits until a state of this kind is reported.
     private func state(
@@ -29,7 +30,7 @@ struct WaitTests {
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         await state(&states, where: isWaiting)
         await state(&states, where: isWaiting)
-        await letOthersRun()
+        await untilQuiet()
         #expect(server.endpoints.count == 2)
         try await waitUntil(moving: { server.clock.advance(by: .milliseconds(10)) }) {
             server.endpoints.count >= 3
@@ -50,7 +51,7 @@ struct WaitTests {
         var states = transport.states.makeAsyncIterator()
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         await state(&states, where: isWaiting)
-        await letOthersRun()
+        await untilQuiet()
         #expect(server.endpoints.count == 1)
         withExtendedLifetime(messages) {}
         await transport.shutdown()
@@ -67,7 +68,7 @@ struct WaitTests {
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         await state(&states, where: isWaiting)
         await state(&states, where: isWaiting)
-        await letOthersRun()
+        await untilQuiet()
         #expect(server.requests.count == 2)
         withExtendedLifetime(messages) {}
         await transport.shutdown()
@@ -121,7 +122,7 @@ struct WaitTests {
         #expect("\(transport.states.current)" == "connected")
         var ended = try await provider.messages(.listen("y")).makeAsyncIterator()
         #expect(try await ended.next()?.text == "b")
-        await letOthersRun()
+        await untilQuiet()
         #expect("\(transport.states.current)" == "connected")
         withExtendedLifetime((open, ended)) {}
         await transport.shutdown()

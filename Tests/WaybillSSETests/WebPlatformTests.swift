@@ -1,12 +1,13 @@
 import HTTPWire
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
 /// The web platform's cases that need more than the parser.
-@Suite("Event stream transport: the web platform's cases", .timeLimit(.minutes(5)))
+@Suite("Event stream transport: the web platform's cases", .inSimulation, .timeLimit(.minutes(5)))
 struct WebPlatformTests {
     static let cases = WebPlatformCase.all.filter {
         ["reconnect", "fail-connection", "redirect", "request"].contains($0.kind)

@@ -7,7 +7,8 @@ import WaybillTesting
 import WireTestSupport
 
 /// Requests and replies by `reply-to` and `correlation-id`.
-@Suite("STOMP transport: request and reply", .timeLimit(.minutes(5))) struct ReplyTests {
+@Suite("STOMP transport: request and reply", .inSimulation, .timeLimit(.minutes(5)))
+struct ReplyTests {
     // MARK: Byte by byte
 
     private static let connect =

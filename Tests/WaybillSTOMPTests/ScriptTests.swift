@@ -6,7 +6,8 @@ import WaybillTesting
 import WireTestSupport
 
 /// Connections that follow a script, on a clock that stands still.
-@Suite("STOMP transport: frames and time", .timeLimit(.minutes(5))) struct ScriptTests {
+@Suite("STOMP transport: frames and time", .inSimulation, .timeLimit(.minutes(5)))
+struct ScriptTests {
     private static let connect =
         "CONNECT\naccept-version:1.2\nhost:script\nheart-beat:10000,10000\n\n\0"
     private static let connected = "CONNECTED\nversion:1.2\n\n\0"

@@ -1,11 +1,12 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSession
 import WireCore
 import WireTestSupport
 
 /// What begins while a connection or an attempt ends.
-@Suite("The end of connections, and what begins then", .timeLimit(.minutes(5)))
+@Suite("The end of connections, and what begins then", .inSimulation, .timeLimit(.minutes(5)))
 struct ConclusionTests {
     private static let request = Request(topic: "t", command: .send)
     private static let lost = WaybillError(.connectionLost, "lost")
@@ -41,7 +42,11 @@ struct ConclusionTests {
         case connect, request, subscription
     }
 
-    @Test("What begins during a conclusion waits for its end", arguments: Beginning.allCases)
+    @Test(
+        "What begins during a conclusion waits for its end",
+        .outsideSimulation,
+        arguments: Beginning.allCases
+    )
     func beginsDuringConclusion(beginning: Beginning) async throws {
         let order = Locked<[String]>([])
         let begin = Locked<(@Sendable () -> Void)?>(nil)
@@ -119,7 +124,7 @@ struct ConclusionTests {
         let subscribing = Task {
             try await Self.subscribeOffline(lifecycle) { isSubscribed.withLock { $0 = true } }
         }
-        await letOthersRun()
+        await untilQuiet()
         #expect(!isSubscribed.withLock { $0 })
         closing.resolve(.success(()))
         await #expect(throws: WaybillError.self) { try await connecting.value }
@@ -141,9 +146,9 @@ struct ConclusionTests {
         let disconnecting = Task { try await lifecycle.disconnect() }
         try await waitUntil { session.log.last == "disconnect" }
         let again = Task { try await lifecycle.connect("b", timeout: nil) }
-        await letOthersRun()
+        await untilQuiet()
         let ending = Task { await lifecycle.shutdown() }
-        await letOthersRun()
+        await untilQuiet()
         closing.resolve(.success(()))
         await #expect { try await again.value } throws: {
             ($0 as? WaybillError)?.code == .shutDown
@@ -222,8 +227,7 @@ struct ConclusionTests {
         }
         let (lifecycle, past) = try await made()
         // The task of the series may still be at its end.
-        let end = ContinuousClock.now + .seconds(10)
-        while past.connection != nil, ContinuousClock.now < end { await letOthersRun() }
+        await untilQuiet()
         #expect(past.connection == nil)
         #expect(lifecycle.connected == nil)
     }

@@ -1,9 +1,11 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSession
 import WireTestSupport
 
-@Suite("The life cycle of connections", .timeLimit(.minutes(5))) struct ConnectionLifecycleTests {
+@Suite("The life cycle of connections", .inSimulation, .timeLimit(.minutes(5)))
+struct ConnectionLifecycleTests {
     private static let request = Request(topic: "t", command: .send)
     private static let lost = WaybillError(.connectionLost, "lost")
 

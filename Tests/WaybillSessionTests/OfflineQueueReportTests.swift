@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillSession
@@ -6,7 +7,8 @@ import WaybillTesting
 import WireCore
 
 /// The entries that the offline queue drops, and the reports of them.
-@Suite("Drops of the offline queue", .timeLimit(.minutes(5))) struct OfflineQueueReportTests {
+@Suite("Drops of the offline queue", .inSimulation, .timeLimit(.minutes(5)))
+struct OfflineQueueReportTests {
     private let clock = ManualClock()
     private let source = TransportEventSource()
     /// The lengths of the sends whose calls failed.

@@ -1,10 +1,11 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillSession
 import WaybillTesting
 
-@Suite("Opening links", .timeLimit(.minutes(5))) struct OpenedLinkTests {
+@Suite("Opening links", .inSimulation, .timeLimit(.minutes(5))) struct OpenedLinkTests {
     /// A dialer that takes three seconds, or fails.
     private struct SlowDialer: Dialer {
         let clock: ManualClock

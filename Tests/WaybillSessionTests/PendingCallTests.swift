@@ -1,9 +1,10 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSession
 import WireCore
 
-@Suite("Pending calls", .timeLimit(.minutes(5))) struct PendingCallTests {
+@Suite("Pending calls", .inSimulation, .timeLimit(.minutes(5))) struct PendingCallTests {
     private static let late = WaybillError(.timedOut, "late")
 
     @Test("The first answer counts, even when it comes before the wait")

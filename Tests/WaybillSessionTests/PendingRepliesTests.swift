@@ -1,11 +1,13 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillSession
 import WaybillTesting
 import WireCore
 
-@Suite("Requests that wait for answers", .timeLimit(.minutes(5))) struct PendingRepliesTests {
+@Suite("Requests that wait for answers", .inSimulation, .timeLimit(.minutes(5)))
+struct PendingRepliesTests {
     private let clock = ManualClock()
     private let desk: PendingReplies
     /// The connection of a request.

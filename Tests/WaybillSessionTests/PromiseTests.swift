@@ -1,9 +1,10 @@
 import Testing
+import TransportTestSupport
 import WaybillSession
 import WireCore
 import WireTestSupport
 
-@Suite("Promises", .timeLimit(.minutes(5))) struct PromiseTests {
+@Suite("Promises", .inSimulation, .timeLimit(.minutes(5))) struct PromiseTests {
     private final class Counter: Sendable {
         private let number = Locked(0)
 
@@ -54,7 +55,7 @@ import WireTestSupport
         let counter = Counter()
         let promise = Promise<Int>(onAbandoned: { counter.increase() })
         let tasks = (0..<2).map { _ in Task { try await promise.value() } }
-        await letOthersRun()
+        await untilQuiet()
         for task in tasks { task.cancel() }
         for task in tasks {
             await #expect(throws: CancellationError.self) { try await task.value }
@@ -77,7 +78,7 @@ import WireTestSupport
             return try await promise.value()
         }
         if isWaiting {
-            await letOthersRun()
+            await untilQuiet()
             task.cancel()
         }
         await #expect(throws: CancellationError.self) { try await task.value }
@@ -117,7 +118,7 @@ import WireTestSupport
             await promise.waitUntilResolved()
             return promise.result != nil
         }
-        await letOthersRun()
+        await untilQuiet()
         promise.resolve(.success(1))
         #expect(await task.value)
     }

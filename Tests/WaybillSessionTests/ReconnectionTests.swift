@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSession
 import WaybillTesting
@@ -6,7 +7,8 @@ import WireCore
 import WireTestSupport
 
 /// The reactions to a lost connection, on a clock that stands still.
-@Suite("Reconnection (design 5.2)", .timeLimit(.minutes(5))) struct ReconnectionTests {
+@Suite("Reconnection (design 5.2)", .inSimulation, .timeLimit(.minutes(5))) struct ReconnectionTests
+{
     private static let request = Request(topic: "t", command: .send)
     private static let lost = WaybillError(.connectionLost, "lost")
 
@@ -49,7 +51,7 @@ import WireTestSupport
         #expect(lifecycle.connected == nil)
         let waiting = Task { try await lifecycle.requests.connection(for: Self.request) { "b" } }
         clock.advance(by: .milliseconds(399))
-        await letOthersRun()
+        await untilQuiet()
         #expect("\(lifecycle.states.states.current)" == "waiting (connectionLost: lost)")
         clock.advance(by: .milliseconds(1))
         #expect(try await waiting.value === second)
@@ -76,7 +78,7 @@ import WireTestSupport
         clock.advance(by: .milliseconds(500))
         try await wait(lifecycle, for: "waiting (connectionRefused")
         clock.advance(by: .milliseconds(1_499))
-        await letOthersRun()
+        await untilQuiet()
         #expect(third.log == [])
         clock.advance(by: .milliseconds(1))
         try await wait(lifecycle, for: "connected")
@@ -149,7 +151,7 @@ import WireTestSupport
         }
         // No further attempt follows at any time.
         clock.advance(by: .seconds(86_400))
-        await letOthersRun()
+        await untilQuiet()
         #expect(tries.withLock { $0 } == limit + 1)
         var expected = ["connecting (attempt 1)", "connected"]
         var cause = "connectionLost: lost"
@@ -203,7 +205,7 @@ import WireTestSupport
         _ = try await lifecycle.connect("a", timeout: nil)
         first.end(Self.lost)
         let waiting = Task { try await lifecycle.requests.connection(for: Self.request) { "b" } }
-        await letOthersRun()
+        await untilQuiet()
         if isShutdown { await lifecycle.shutdown() } else { try await lifecycle.disconnect() }
         await #expect(throws: WaybillError.self) { try await waiting.value }
         #expect(
@@ -254,7 +256,7 @@ import WireTestSupport
         #expect(first.log.contains("disconnect"))
         clock.advance(by: .seconds(3_600))
         lifecycle.retryNow()
-        await letOthersRun()
+        await untilQuiet()
         #expect(second.log == [])
         #expect(ends.withLock { $0 } == 0)
         lifecycle.resume()

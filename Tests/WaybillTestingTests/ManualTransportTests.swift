@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSSE
@@ -9,7 +10,8 @@ import WireCore
 import WireTestSupport
 
 /// Every public initializer of `WaybillTesting` that takes a manual clock, over brokers in memory.
-@Suite("Transports on a manual clock", .timeLimit(.minutes(5))) struct ManualTransportTests {
+@Suite("Transports on a manual clock", .inSimulation, .timeLimit(.minutes(5)))
+struct ManualTransportTests {
     private static func transport(
         _ service: LoopbackBroker.Service,
         _ broker: LoopbackBroker,
@@ -71,7 +73,7 @@ import WireTestSupport
         broker.dropConnections()
         try await clock.advance(by: .nanoseconds(1)) { transport.states.isWaiting }
         // The clock does not move by itself.
-        await letOthersRun()
+        await untilQuiet()
         #expect(transport.states.isWaiting)
         try await clock.advance(by: .milliseconds(100)) {
             transport.states.isConnected && broker.connectionCount == 1

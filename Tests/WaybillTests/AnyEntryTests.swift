@@ -4,7 +4,11 @@ import Waybill
 import WaybillTesting
 
 /// Entries without a type of their own, and the retries and the timeout of a single entry.
-@Suite("Entries without a type, retries and timeouts of an entry", .timeLimit(.minutes(5)))
+@Suite(
+    "Entries without a type, retries and timeouts of an entry",
+    .inSimulation,
+    .timeLimit(.minutes(5))
+)
 struct AnyEntryTests {
     @Test("An entry without a type says all that an entry can say")
     func anyEntry() async throws {

@@ -48,7 +48,7 @@ private final class HoldingTransport: ImmediateTransport {
 
 private struct SequenceFailure: Error {}
 
-@Suite("Sequences of entries", .timeLimit(.minutes(5))) struct BulkTests {
+@Suite("Sequences of entries", .inSimulation, .timeLimit(.minutes(5))) struct BulkTests {
     private static func entries(_ numbers: Range<Int>) -> [LoopbackEntry] {
         numbers.map { .send("\($0)", to: "board") }
     }
@@ -90,7 +90,7 @@ private struct SequenceFailure: Error {}
         }
         try await waitUntil { transport.texts.count == 8 }
         transport.confirm(3)
-        await letOthersRun()
+        await untilQuiet()
         #expect(transport.texts.count == 8)
         transport.confirm(1)
         try await waitUntil { transport.texts.count == 12 }

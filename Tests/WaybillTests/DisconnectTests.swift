@@ -5,7 +5,8 @@ import WaybillTesting
 import WireTestSupport
 
 /// After a disconnect, a call that began earlier must not bring the connection back.
-@Suite("Disconnecting while requests wait", .timeLimit(.minutes(5))) struct DisconnectTests {
+@Suite("Disconnecting while requests wait", .inSimulation, .timeLimit(.minutes(5)))
+struct DisconnectTests {
     private static let disconnect = PlainEntry(command: .disconnect, topic: nil)
 
     @Test("disconnect() during a token fetch: no connection follows, and the source is cancelled")

@@ -11,7 +11,8 @@ private struct Observing: EventInterceptor {
     func observe(_ event: TransportEvent) { lines.yield("\(name) \(event.kind)") }
 }
 
-@Suite("Events for interceptors", .timeLimit(.minutes(5))) struct EventInterceptorTests {
+@Suite("Events for interceptors", .inSimulation, .timeLimit(.minutes(5)))
+struct EventInterceptorTests {
     private let mock = MockTransport()
 
     private func take(_ count: Int, _ lines: AsyncStream<String>) async -> [String] {

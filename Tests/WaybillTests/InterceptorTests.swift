@@ -48,7 +48,7 @@ final class Log: Sendable {
     func append(_ entry: String) { entries.change { $0.append(entry) } }
 }
 
-@Suite("Interceptors", .timeLimit(.minutes(5))) struct InterceptorTests {
+@Suite("Interceptors", .inSimulation, .timeLimit(.minutes(5))) struct InterceptorTests {
     let mock = MockTransport()
     let log = Log()
 
@@ -99,7 +99,7 @@ final class Log: Sendable {
     }
 }
 
-@Suite("Retries", .timeLimit(.minutes(5))) struct RetryTests {
+@Suite("Retries", .inSimulation, .timeLimit(.minutes(5))) struct RetryTests {
     private let failure = WaybillError(.rejected, "no")
 
     @Test("The count is enforced, for connect, subscribe and send alike", arguments: [0, 1, 3])

@@ -1,8 +1,9 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
-@Suite("Typed routing", .timeLimit(.minutes(5))) struct MessageRouterTests {
+@Suite("Typed routing", .inSimulation, .timeLimit(.minutes(5))) struct MessageRouterTests {
     private enum Routed: Equatable, Sendable {
         case point(Point)
         case text(String)

@@ -3,7 +3,8 @@ import TransportTestSupport
 import Waybill
 import WaybillTesting
 
-@Suite("Streams that skip what fails", .timeLimit(.minutes(5))) struct SkippingTests {
+@Suite("Streams that skip what fails", .inSimulation, .timeLimit(.minutes(5))) struct SkippingTests
+{
     private struct Refused: Error {}
 
     /// Refuses messages whose text asks for it.

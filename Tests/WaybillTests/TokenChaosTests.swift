@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 import WireTestSupport
@@ -53,7 +54,8 @@ private final class TokenOffice: TokenSource {
     }
 }
 
-@Suite("Tokens: anything at any time", .timeLimit(.minutes(5))) struct TokenChaosTests {
+@Suite("Tokens: anything at any time", .inSimulation, .timeLimit(.minutes(5)))
+struct TokenChaosTests {
     @Test(
         "Every request ends once, while tokens expire, refreshes fail and callers give up",
         arguments: [1, 20_252, 987_654_321] as [UInt64]

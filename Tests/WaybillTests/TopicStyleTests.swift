@@ -1,9 +1,10 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
 /// Topics of brokers that separate levels with dots.
-@Suite("Topic styles", .timeLimit(.minutes(5))) struct TopicStyleTests {
+@Suite("Topic styles", .inSimulation, .timeLimit(.minutes(5))) struct TopicStyleTests {
     @Test(
         "Topics and filters become the broker's names",
         arguments: [

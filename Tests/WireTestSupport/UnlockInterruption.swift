@@ -67,4 +67,12 @@
             func set() { value.store(true, ordering: .releasing) }
         }
     }
+
+    /// Gives other tasks and threads time to run.
+    package func letOthersRun() async {
+        for _ in 0..<5 {
+            for _ in 0..<20 { await Task.yield() }
+            try? await Task.sleep(for: .milliseconds(1))
+        }
+    }
 #endif

@@ -38,11 +38,3 @@ package func waitUntil(
         if try !isSo() { move() }
     }
 }
-
-/// Gives other tasks and threads time to run.
-package func letOthersRun() async {
-    for _ in 0..<5 {
-        for _ in 0..<20 { await Task.yield() }
-        try? await Task.sleep(for: .milliseconds(1))
-    }
-}

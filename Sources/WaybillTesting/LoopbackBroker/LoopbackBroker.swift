@@ -144,6 +144,8 @@ public final class LoopbackBroker: Sendable {
     // MARK: Listening
 
     /// Listens for all services.
+    ///
+    /// Inside a simulation, the simulated network takes the place of sockets.
     /// - Throws: When a port is taken. Then the broker listens on no port.
     public func start() throws { try hub.listen() }
 
@@ -169,7 +171,7 @@ public final class LoopbackBroker: Sendable {
 
     /// The URL that clients of a service connect to.
     public func url(for service: Service) -> String {
-        "\(service.scheme)://127.0.0.1:\(port(for: service))"
+        "\(service.scheme)://\(LoopbackListener.host):\(port(for: service))"
     }
 
     /// The number of clients that are connected.

@@ -6,7 +6,7 @@ import WireCore
 final class LoopbackHub: Sendable {
     private struct State: Sendable {
         var known: LoopbackState
-        var listeners: [TCPListener] = []
+        var listeners: [LoopbackListener] = []
         /// True while clients that were accepted a moment ago are cut, too.
         var isStopping = false
         var emptied: [CheckedContinuation<Void, Never>] = []
@@ -43,7 +43,7 @@ final class LoopbackHub: Sendable {
             (configuration.webSocketPort, .mqttOverWebSocket),
             (configuration.eventStreamPort, .eventStream),
         ]
-        let listeners = try TCPListener.listen(
+        let listeners = try LoopbackListener.listen(
             ports.map { port, service in
                 (port, { [weak self] in self?.accept($0, as: service) })
             }

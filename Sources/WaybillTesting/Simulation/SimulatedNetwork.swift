@@ -40,6 +40,11 @@ final class SimulatedNetwork: @unchecked Sendable {
         details = dice
     }
 
+    /// The network of the world that the present thread simulates.
+    static var current: SimulatedNetwork? {
+        (SimulationScheduler.current?.environment?.dialer as? SimulatedDialer)?.network
+    }
+
     // MARK: Faults
 
     /// Whether anything may still go wrong.
@@ -86,6 +91,34 @@ final class SimulatedNetwork: @unchecked Sendable {
         _ accept: @escaping @Sendable (any ByteStream) -> Void
     ) {
         hosts[host, default: Host()].acceptances[port] = accept
+    }
+
+    /// Lets connections to a port of a host come in, which must be free.
+    ///
+    /// - Parameters:
+    ///   - host: The host.
+    ///   - port: The port; 0 for any free port.
+    ///   - accept: Takes the server's end of each connection.
+    /// - Returns: The port.
+    /// - Throws: `LinkError.system` when the port is taken.
+    func listen(
+        _ host: String,
+        freePort port: UInt16,
+        _ accept: @escaping @Sendable (any ByteStream) -> Void
+    ) throws(LinkError) -> UInt16 {
+        let taken = hosts[host]?.acceptances ?? [:]
+        let isFree = { (port: UInt16) in port > 0 && taken[port] == nil }
+        let candidates = port > 0 ? port...port : 20_000...UInt16.max
+        guard let port = candidates.first(where: isFree) else {
+            // EADDRINUSE of Linux.
+            throw .system(errorNumber: 98, call: "listen")
+        }
+        listen(host, port, accept)
+        return port
+    }
+
+    func stopListening(_ host: String, _ port: UInt16) {
+        hosts[host]?.acceptances[port] = nil
     }
 
     func setReachable(_ isReachable: Bool, _ host: String) {

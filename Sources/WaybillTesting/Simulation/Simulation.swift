@@ -74,6 +74,9 @@ public enum Simulation {
         waybill_simulation_is_available() != 0
     }
 
+    /// Whether the calling task runs in a simulated world.
+    package static var isRunning: Bool { SimulationScheduler.current != nil }
+
     /// Seeds to run: so many in a row, or the one that the environment variable `WAYBILL_SEED` names.
     public static func seeds(_ count: Int, from first: UInt64 = 1) -> [UInt64] {
         if let seed = replayedSeed { return [seed] }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillTesting
@@ -6,23 +7,6 @@ import WireTestSupport
 
 // Waits and records.
 extension Bench {
-    /// Connects to the broker's port several times. Work that could be done at once is done afterwards.
-    ///
-    /// The broker gets no bytes from these connections.
-    func settle() async {
-        await letOthersRun()
-        let timers = LinkEnvironment.system.clock
-        for _ in 0..<3 {
-            let stream = try? await LinkEnvironment.system.dialer.dial(
-                Endpoint(host: "127.0.0.1", port: broker.port(for: way.service)),
-                timeout: .seconds(10),
-                timers: timers
-            )
-            stream?.close()
-            await letOthersRun()
-        }
-    }
-
     /// Ends each wait as soon as it has begun, until the call is done. Nothing else moves the clock.
     func passWaits<Value>(until call: Call<Value>) async {
         let watch = watch()
@@ -46,7 +30,7 @@ extension Bench {
             while let state = await watch.iterator.next() { states.append("\(state)") }
             return states
         }
-        await settle()
+        await untilQuiet()
         reading.cancel()
         return await reading.value
     }

@@ -207,7 +207,7 @@ final class Bench: Sendable {
     /// limit.
     func pass<Value>(_ limit: Duration, endsAt call: Call<Value>) async {
         clock.advance(by: limit - .nanoseconds(1))
-        await settle()
+        await untilQuiet()
         #expect(!call.isDone, "\(limit)")
         clock.advance(by: .nanoseconds(1))
     }

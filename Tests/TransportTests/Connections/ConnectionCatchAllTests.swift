@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSTOMP
@@ -9,6 +10,7 @@ import WireTestSupport
 @Suite(
     "Every transport: all messages",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -64,7 +66,7 @@ struct ConnectionCatchAllTests {
         try await bench.provider.request(.say("hello"))
         var iterator = all.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "hello")
-        await letOthersRun()
+        await untilQuiet()
         let word = way.isMQTT ? "PUBACK" : "ACK"
         // The subscriber has not taken the message, so it is not acknowledged.
         #expect(bench.count(word) == 0)

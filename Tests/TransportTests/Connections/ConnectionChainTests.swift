@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
@@ -11,6 +12,7 @@ import WireCore
 @Suite(
     "Every transport: the interceptors of a connection (design 3)",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )

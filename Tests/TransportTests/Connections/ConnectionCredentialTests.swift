@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -6,6 +7,7 @@ import WaybillTesting
 @Suite(
     "Every transport: credentials (design 5.2)",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -93,7 +95,7 @@ struct ConnectionCredentialTests {
         let end = await failure { for try await _ in messages {} }
         #expect(end?.code == .unauthorized)
         bench.clock.advance(by: .seconds(3_600))
-        await bench.settle()
+        await untilQuiet()
         #expect(bench.dialer.count == dials + 2)
     }
 
@@ -168,7 +170,7 @@ struct ConnectionCredentialTests {
         #expect(await call.error()?.code == .notConnected)
         await until { cancelled.withLock { $0 } == 1 }
         bench.clock.advance(by: .seconds(3_600))
-        await bench.settle()
+        await untilQuiet()
         #expect(bench.dialer.count == 0)
         #expect("\(bench.transport.states.current)".hasPrefix("disconnected"))
     }

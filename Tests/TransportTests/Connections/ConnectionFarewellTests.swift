@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -6,6 +7,7 @@ import WaybillTesting
 @Suite(
     "Every transport: the end, per entry",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )

@@ -13,6 +13,7 @@ import WireTestSupport
 @Suite(
     "Every transport: chains, tokens and limits (design 5.4 to 5.6)",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -150,7 +151,7 @@ struct ConnectionInterceptorTests {
         _ = await bench.advance(inStepsOf: way.sendLimit) { call.isDone }
         let error = await call.error()
         #expect(error?.code == .timedOut && error?.attempt == 3)
-        await letOthersRun()
+        await untilQuiet()
         #expect(way.isMQTT ? bench.dialer.swallowed == sent : bench.count(way.sendWord) == 3)
         withExtendedLifetime(messages) {}
     }
@@ -178,7 +179,7 @@ struct ConnectionInterceptorTests {
         _ = await bench.advance(inStepsOf: way.sendLimit) { call.isDone }
         let error = await call.error()
         #expect(error?.code == .timedOut && error?.attempt == (isIdempotent ? 2 : 1))
-        await letOthersRun()
+        await untilQuiet()
         #expect(bench.count(way.sendWord) == (isIdempotent ? 2 : 1))
         withExtendedLifetime(messages) {}
     }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSTOMP
@@ -9,6 +10,7 @@ import WireTestSupport
 @Suite(
     "Every transport: signs of life (design 5.7)",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -44,7 +46,7 @@ struct ConnectionKeepAliveTests {
     private func expect(_ count: Int, after time: Duration, _ bench: Bench) async {
         let before = bench.dialer.written
         bench.clock.advance(by: time - .nanoseconds(1))
-        await letOthersRun()
+        await untilQuiet()
         #expect(bench.dialer.written == before, "before \(time)")
         bench.clock.advance(by: .nanoseconds(1))
         await until { bench.dialer.written > before }
@@ -84,7 +86,7 @@ struct ConnectionKeepAliveTests {
         await expect(Self.pingLength, after: .seconds(20), bench)
         #expect(bench.dialer.swallowed == Self.pingLength)
         bench.clock.advance(by: .seconds(20) - .nanoseconds(1))
-        await letOthersRun()
+        await untilQuiet()
         #expect("\(bench.transport.states.current)" == "connected")
         #expect(bench.dialer.swallowed == Self.pingLength)
         bench.clock.advance(by: .nanoseconds(1))
@@ -119,7 +121,7 @@ struct ConnectionKeepAliveTests {
             await watch.until("waiting (connectionLost")
         } else {
             bench.clock.advance(by: .seconds(3_600))
-            await letOthersRun()
+            await untilQuiet()
             #expect(bench.dialer.swallowed == 0)
             #expect("\(bench.transport.states.current)" == "connected")
         }
@@ -178,7 +180,7 @@ struct ConnectionKeepAliveTests {
         bench.dialer.mute()
         await expect(length, after: .seconds(30), bench)
         bench.clock.advance(by: .seconds(15) - .nanoseconds(1))
-        await letOthersRun()
+        await untilQuiet()
         #expect("\(bench.transport.states.current)" == "connected")
         bench.clock.advance(by: .nanoseconds(1))
         await watch.until("waiting (connectionLost")
@@ -211,7 +213,7 @@ struct ConnectionKeepAliveTests {
         let bench = try Bench(.events)
         let messages = try await bench.open()
         bench.clock.advance(by: .seconds(86_400))
-        await letOthersRun()
+        await untilQuiet()
         #expect("\(bench.transport.states.current)" == "connected")
         #expect(bench.dialer.count == 1)
         try await bench.deliver("still there", by: messages)

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSTOMP
@@ -9,6 +10,7 @@ import WireTestSupport
 @Suite(
     "Every transport: streams that start offline",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -86,7 +88,7 @@ struct ConnectionOfflineStartTests {
         }
         let noted = bench.record()
         let messages = try await bench.others.messages(line(), as: String.self)
-        await letOthersRun()
+        await untilQuiet()
         #expect(bench.dialer.count == 0)
         try await bench.provider.request(.connect)
         // The SUBSCRIBE is sent before the state becomes "connected".
@@ -111,7 +113,7 @@ struct ConnectionOfflineStartTests {
         // Longer than the timeout of any other call.
         for _ in 0..<60 {
             bench.clock.advance(by: .seconds(2))
-            await letOthersRun()
+            await untilQuiet()
         }
         bench.dialer.mode = .open
         for _ in 0..<2 {
@@ -243,7 +245,7 @@ struct ConnectionOfflineStartTests {
         await until { bench.timerCount(after: .seconds(5)) > count }
         let others = bench.others
         let call = Call { try await others.messages(self.line("lounge"), as: String.self) }
-        await bench.settle()
+        await untilQuiet()
         // The subscription is not retried during that time.
         #expect(noted.count(.subscriptionRefused) <= 1)
         bench.clock.advance(by: .seconds(5))
@@ -348,7 +350,7 @@ struct ConnectionOfflineStartTests {
             await until { bench.dialer.count == 2 && bench.dialer.written > greeting.count }
         } else {
             await watch.until("connected")
-            await letOthersRun()
+            await untilQuiet()
         }
         // The SUBSCRIBE after the same CONNECT: `room` with QoS 1.
         var subscribe = Array(bench.dialer.writtenBytes.dropFirst(greeting.count))

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSSE
@@ -9,6 +10,7 @@ import WaybillTesting
 @Suite(
     "Every transport: pauses, hints and the queue",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -48,7 +50,7 @@ struct ConnectionPauseTests {
             let dials = bench.dialer.count
             bench.clock.advance(by: .seconds(86_400))
             hints.send(.retryNow)
-            await bench.settle()
+            await untilQuiet()
             #expect(bench.dialer.count == dials)
             if isHint { hints.send(.resume) } else { resume(bench) }
             await watch.until("connected")
@@ -164,7 +166,7 @@ struct ConnectionPauseTests {
         await watch.until("disconnected")
         for try await _ in messages { Issue.record("a message") }
         bench.clock.advance(by: .seconds(3_600))
-        await bench.settle()
+        await untilQuiet()
         #expect(bench.dialer.count == 1)
     }
 
@@ -178,7 +180,7 @@ struct ConnectionPauseTests {
         let call = Call { try await bench.provider.messages(.listen("lounge"), as: String.self) }
         // The call waits no longer than the connect timeout.
         await until { bench.timerCount(after: .seconds(10)) > count }
-        await bench.settle()
+        await untilQuiet()
         #expect(!call.isDone)
         await bench.comeBack(&watch)
         let others = try await call.value()

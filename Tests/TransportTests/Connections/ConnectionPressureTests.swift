@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSSE
@@ -10,6 +11,7 @@ import WireTestSupport
 @Suite(
     "Every transport: back-pressure (design 5.3)",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -49,7 +51,7 @@ struct ConnectionPressureTests {
         // The four steps between the sender and the broker are complete.
         #expect(bench.sentences("→ PUBCOMP").count == 1)
         await until { bench.sentences("→ PUBLISH").count == 1 }
-        await letOthersRun()
+        await untilQuiet()
         #expect(bench.sentences("← PUBREC").isEmpty)
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "hello")
@@ -71,7 +73,7 @@ struct ConnectionPressureTests {
             try await speaker.request(.say("\(number)") { $0.qos = qos })
         }
         await until { bench.sentences("→ PUBLISH").count == 3 }
-        await letOthersRun()
+        await untilQuiet()
         var iterator = messages.makeAsyncIterator()
         for number in 0..<10 {
             #expect(bench.sentences("→ PUBLISH").count == min(3 + number, 10))
@@ -172,7 +174,7 @@ struct ConnectionPressureTests {
         let count = 40
         // Far more than one read takes.
         try await speak(0..<count, bench, length: 60_000)
-        await letOthersRun()
+        await untilQuiet()
         let received = noted.messageCount(.received)
         #expect(received < count / 2, "\(received)")
         #expect(noted.all(.dropped).isEmpty)

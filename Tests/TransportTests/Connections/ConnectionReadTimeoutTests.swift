@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSTOMP
@@ -9,6 +10,7 @@ import WireTestSupport
 @Suite(
     "Every transport: the read timeout",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -33,7 +35,7 @@ struct ConnectionReadTimeoutTests {
         var watch = bench.watch()
         for round in 0..<3 {
             bench.clock.advance(by: Self.limit - .nanoseconds(1))
-            await letOthersRun()
+            await untilQuiet()
             try await bench.provider.request(.say("\(round)"))
             #expect(try await iterator.next() == "\(round)")
         }
@@ -42,7 +44,7 @@ struct ConnectionReadTimeoutTests {
         await until { bench.count(word) == 3 }
         #expect(bench.dialer.count == 1)
         bench.clock.advance(by: Self.limit - .nanoseconds(1))
-        await letOthersRun()
+        await untilQuiet()
         #expect("\(bench.transport.states.current)" == "connected")
         bench.clock.advance(by: .nanoseconds(1))
         let state = await watch.until("waiting (connectionLost")
@@ -86,10 +88,10 @@ struct ConnectionReadTimeoutTests {
             )
         }
         await until { !noted.all(.received).isEmpty }
-        await bench.settle()
+        await untilQuiet()
         for _ in 0..<10 {
             bench.clock.advance(by: Self.limit)
-            await letOthersRun()
+            await untilQuiet()
         }
         #expect("\(bench.transport.states.current)" == "connected")
         var iterator = messages.makeAsyncIterator()
@@ -102,7 +104,7 @@ struct ConnectionReadTimeoutTests {
         let bench = try Bench(way)
         let messages = try await bench.open()
         bench.clock.advance(by: .seconds(3_600))
-        await letOthersRun()
+        await untilQuiet()
         #expect("\(bench.transport.states.current)" == "connected")
         withExtendedLifetime(messages) {}
     }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 import WaybillTesting
@@ -7,6 +8,7 @@ import WaybillTesting
 @Suite(
     "Every transport: resuming (design 5.2, 5.3)",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -76,7 +78,7 @@ struct ConnectionResumeTests {
         var heard: [String] = []
         for _ in 0..<9 { heard.append(try await iterator.next() ?? "") }
         #expect(heard == (0..<9).map { "\($0)" })
-        await bench.settle()
+        await untilQuiet()
         let lines = bench.log.filter { $0.hasPrefix("client \(bench.lastClient) ") }
         #expect(bench.lastClient > last)
         let words = bench.words(from: last + 1)
@@ -100,7 +102,7 @@ struct ConnectionResumeTests {
             var iterator = iterator
             return try? await iterator.next()
         }
-        await bench.settle()
+        await untilQuiet()
         reading.cancel()
         return await reading.value == nil
     }
@@ -147,7 +149,7 @@ struct ConnectionResumeTests {
         // The transport reports the best state of all streams. The opening stream may notice the loss last.
         if way == .events, loss == "connecting (attempt 1)" { loss = await watch.next() }
         #expect(loss.hasPrefix(isBack ? "waiting" : "disconnected"), "\(loss)")
-        await bench.settle()
+        await untilQuiet()
         // Each call over HTTP has a connection of its own, which is lost separately.
         await until { events.count(.disconnected) >= (way == .events ? 21 : 1) }
         #expect(events.count(.disconnected) == (way == .events ? 21 : 1))
@@ -164,7 +166,7 @@ struct ConnectionResumeTests {
         for call in calls { #expect(await call.error()?.code == (goesOn ? nil : .connectionLost)) }
         #expect(await subscribing.error()?.code == .connectionLost)
         await until { events.count(.acknowledged) + events.count(.sendFailed) >= 20 }
-        await bench.settle()
+        await untilQuiet()
         #expect(events.count(.acknowledged) == (goesOn ? 20 : 0))
         #expect(events.count(.sendFailed) == (goesOn ? 0 : 20))
         withExtendedLifetime(messages) {}
@@ -269,7 +271,7 @@ struct ConnectionResumeTests {
         await until {
             bench.words(from: last).contains { $0 == (way.isMQTT ? "→ PUBLISH" : "→ MESSAGE") }
         }
-        await bench.settle()
+        await untilQuiet()
         #expect(bench.count(word, from: last) == 0)
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == "hello")

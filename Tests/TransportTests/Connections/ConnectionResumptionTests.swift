@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSTOMP
@@ -9,6 +10,7 @@ import WireTestSupport
 @Suite(
     "Every transport: resumption and refusals (design 5.2)",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -277,9 +279,9 @@ struct ConnectionResumptionTests {
                 // A server that is busy, or that sends clients elsewhere, gets a longer wait (table 2-6).
                 if way == .mqtt5, [0x89, 0x97, 0x9C, 0x9F].contains(code) {
                     bench.clock.advance(by: .seconds(5) - .nanoseconds(1))
-                    await letOthersRun()
+                    await untilQuiet()
                     bench.clock.advance(by: .nanoseconds(1))
-                    await letOthersRun()
+                    await untilQuiet()
                     #expect(bench.dialer.count == 2)
                 }
                 await bench.comeBack(&watch)
@@ -287,7 +289,7 @@ struct ConnectionResumptionTests {
                 let error = await failure { for try await _ in messages {} }
                 #expect(error?.isRetryable == false)
                 bench.clock.advance(by: .seconds(3_600))
-                await letOthersRun()
+                await untilQuiet()
             }
             #expect(bench.dialer.count == (outcome.hasPrefix("waiting") ? 3 : 2))
             withExtendedLifetime(messages) {}
@@ -359,7 +361,7 @@ struct ConnectionResumptionTests {
             let error = await failure { for try await _ in messages {} }
             #expect(error?.code == .protocolViolation)
             bench.clock.advance(by: .seconds(3_600))
-            await letOthersRun()
+            await untilQuiet()
             #expect(bench.dialer.count == 2)
         } else {
             await watch.until("waiting (protocolViolation")
@@ -378,7 +380,7 @@ struct ConnectionResumptionTests {
         let dials = bench.dialer.count
         await bench.lose(&watch)
         bench.clock.advance(by: .seconds(40) - .nanoseconds(1))
-        await letOthersRun()
+        await untilQuiet()
         #expect("\(bench.transport.states.current)".hasPrefix("waiting"))
         #expect(bench.dialer.count == dials)
         bench.clock.advance(by: .nanoseconds(1))
@@ -420,7 +422,7 @@ struct ConnectionResumptionTests {
         if let call { #expect(await call.error()?.code == .notConnected) }
         #expect("\(bench.transport.states.current)".hasPrefix("disconnected"))
         bench.clock.advance(by: .seconds(3_600))
-        await letOthersRun()
+        await untilQuiet()
         #expect(bench.dialer.count == dials)
         withExtendedLifetime(messages) {}
     }

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -7,6 +8,7 @@ import WaybillTesting
 @Suite(
     "Every transport: interceptors, retries and tokens (design 5.4, 5.5)",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -72,7 +74,7 @@ struct ConnectionRetryTests {
             case .subscribe: way.subscribeWord
             case .send: way.sendWord
             }
-        await bench.settle()
+        await untilQuiet()
         let count = bench.count(word) - (kind == .connect ? before : 0)
         #expect(count == attempts, "\(bench.log)")
     }
@@ -100,7 +102,7 @@ struct ConnectionRetryTests {
         )
         let error = await failure { try await provider.request(.say("hello")) }
         #expect(error?.code == .unauthorized && error?.attempt == attempts)
-        await bench.settle()
+        await untilQuiet()
         // The script would refuse one more, too.
         #expect(script.failures.isEmpty, "\(script.failures)")
         #expect(bench.dialer.written == 48 + 44 * attempts)
@@ -123,7 +125,7 @@ struct ConnectionRetryTests {
         let call = Call { try await provider.request(.say("hello")) }
         await watch.until("waiting")
         await until { events.count(.retrying) == 1 }
-        await bench.settle()
+        await untilQuiet()
         #expect(!call.isDone)
         await bench.comeBack(&watch)
         #expect(await call.error() == nil)
@@ -167,7 +169,7 @@ struct ConnectionRetryTests {
         #expect(await call.error() == nil)
         #expect(try await iterator.next() == "hello")
         await until { way.isMQTT || events.count(.retrying) > 0 }
-        await bench.settle()
+        await untilQuiet()
         let retries = events.all(.retrying)
         #expect(retries.count == (way.isMQTT ? 0 : 1))
         #expect(retries.allSatisfy { $0.attempt == 2 && $0.error?.code == .connectionLost })
@@ -204,7 +206,7 @@ struct ConnectionRetryTests {
         let error = await call.error()
         #expect(error?.code == .connectionLost && error?.attempt == 1)
         await bench.comeBack(&watch)
-        await bench.settle()
+        await untilQuiet()
         #expect(bench.count(way.sendWord) == 2, "\(bench.log)")
         withExtendedLifetime(messages) {}
     }

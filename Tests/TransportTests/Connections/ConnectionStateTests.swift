@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -6,6 +7,7 @@ import WaybillTesting
 @Suite(
     "Every transport: states and reconnection (design 5.1, 5.2)",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -58,7 +60,7 @@ struct ConnectionStateTests {
             let end = try await watch.untilWaiting()
             #expect(end >= before + ceiling && end <= .now + ceiling, "\(ceiling)")
             bench.clock.advance(by: ceiling - .nanoseconds(1))
-            await bench.settle()
+            await untilQuiet()
             #expect(bench.dialer.count == number + 1)
             #expect("\(bench.transport.states.current)".hasPrefix("waiting"))
         }
@@ -89,7 +91,7 @@ struct ConnectionStateTests {
             let end = try await watch.untilWaiting()
             #expect(end >= before + .seconds(ceiling) && end <= .now + .seconds(ceiling))
             bench.clock.advance(by: .seconds(ceiling) - .nanoseconds(1))
-            await bench.settle()
+            await untilQuiet()
             #expect("\(bench.transport.states.current)".hasPrefix("waiting"), "\(ceiling)")
             bench.clock.advance(by: .nanoseconds(1))
             await watch.until("connected")
@@ -154,7 +156,7 @@ struct ConnectionStateTests {
         let error = await failure { for try await _ in messages {} }
         #expect(error?.code == .connectionLost)
         bench.clock.advance(by: .seconds(3_600))
-        await bench.settle()
+        await untilQuiet()
         #expect(bench.dialer.count == 1)
     }
 
@@ -186,7 +188,7 @@ struct ConnectionStateTests {
             // After 429 the client waits longer (RFC 6585, 4).
             if status == 429 {
                 bench.clock.advance(by: .seconds(5))
-                await bench.settle()
+                await untilQuiet()
                 #expect(bench.dialer.count == 2)
             }
             bench.clock.advance(by: Bench.wait)
@@ -238,7 +240,7 @@ struct ConnectionStateTests {
         let end = try await watch.untilWaiting()
         #expect(end >= before + .seconds(300) && end <= .now + .seconds(300))
         bench.clock.advance(by: .seconds(300) - .nanoseconds(1))
-        await bench.settle()
+        await untilQuiet()
         #expect(bench.dialer.count == 2)
         bench.clock.advance(by: .nanoseconds(1))
         await watch.until("connected")

@@ -7,6 +7,7 @@ import WaybillTesting
 @Suite(
     "Every transport: timeouts and dead peers (design 5.6, 5.7)",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -55,7 +56,7 @@ struct ConnectionTimeoutTests {
         await watch.until("connecting")
         await until { bench.dialer.count == 2 && bench.dialer.written > 0 }
         bench.clock.advance(by: .seconds(10) - .nanoseconds(1))
-        await bench.settle()
+        await untilQuiet()
         #expect("\(bench.transport.states.current)" == "connecting (attempt 1)")
         bench.clock.advance(by: .nanoseconds(1))
         await watch.until("waiting (\(way == .events ? "" : "timedOut")")
@@ -137,7 +138,7 @@ struct ConnectionTimeoutTests {
                 bench.dialer.swallowed >= bytes
                     && bench.timerCount(after: .seconds(5)) >= count + timers
             }
-            await bench.settle()
+            await untilQuiet()
             await bench.pass(.seconds(5), endsAt: call)
         }
         #expect(await call.error() == nil)
@@ -158,7 +159,7 @@ struct ConnectionTimeoutTests {
         for (number, step) in way.silence.enumerated() {
             #expect("\(bench.transport.states.current)" == "connected", "\(number)")
             bench.clock.advance(by: step - .nanoseconds(1))
-            await bench.settle()
+            await untilQuiet()
             #expect("\(bench.transport.states.current)" == "connected", "\(number)")
             bench.clock.advance(by: .nanoseconds(1))
         }

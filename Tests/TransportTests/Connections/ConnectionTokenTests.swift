@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
@@ -7,6 +8,7 @@ import WaybillTesting
 @Suite(
     "Every transport: a thousand requests, one token (design 5.5)",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )
@@ -178,7 +180,7 @@ struct ConnectionTokenTests {
             #expect((error?.underlying as? WaybillError)?.code == .unauthorized)
         }
         #expect(await tokens.calls == [nil, "token-1"])
-        await bench.settle()
+        await untilQuiet()
         #expect(bench.count("CONNECT") == 2)
         withExtendedLifetime(messages) {}
     }

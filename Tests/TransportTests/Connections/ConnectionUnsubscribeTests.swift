@@ -1,10 +1,12 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
 @Suite(
     "Every transport: unsubscribing",
     .serialized,
+    .inSimulation,
     .timeLimit(.minutes(5)),
     .benchesEnd
 )

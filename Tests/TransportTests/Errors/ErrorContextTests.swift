@@ -10,7 +10,7 @@ import WebSocketWire
 import WireCore
 
 /// The parts of an error that a program can use: the code, the topic, the command, and the peer's reason as a type.
-@Suite("What errors tell", .timeLimit(.minutes(5))) struct ErrorContextTests {
+@Suite("What errors tell", .inSimulation, .timeLimit(.minutes(5))) struct ErrorContextTests {
     private struct Point: Codable, Sendable { var x: Int }
 
     private static func error(_ body: () async throws -> Void) async -> WaybillError? {
@@ -191,7 +191,10 @@ import WireCore
         #expect(DisconnectOptions(reasonCode: 0x98).reasonCode == .administrativeAction)
     }
 
-    @Test("A WebSocket's code and reason are a type, and so is what the system said")
+    @Test(
+        "A WebSocket's code and reason are a type, and so is what the system said",
+        .outsideSimulation
+    )
     func closures() async throws {
         let closed = WaybillError(
             LinkError.webSocketClosed(.init(rawValue: 1_013), reason: "too busy")

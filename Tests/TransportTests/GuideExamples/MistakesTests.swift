@@ -16,7 +16,7 @@ import WaybillTesting
 /// - `let reply: Chat = try await chat.request(.say("x"))`, where `Chat` is not `Decodable`: *instance method
 ///   'request(_:as:)' requires that 'Chat' conform to 'Decodable'*.
 /// - An entry that the enum lacks: *type 'ChatEntry' has no member 'leave'*.
-@Suite("Guide: common mistakes", .timeLimit(.minutes(5))) struct MistakesTests {
+@Suite("Guide: common mistakes", .inSimulation, .timeLimit(.minutes(5))) struct MistakesTests {
     private enum ChatEntry: EntryType {
         case join
         case joinExactly
@@ -223,7 +223,7 @@ import WaybillTesting
 
     // MARK: Connections
 
-    @Test("No server there")
+    @Test("No server there", .outsideSimulation)
     func noServer() async throws {
         // No server listens on port 1.
         let transport = try MQTTTransport(url: "mqtt://127.0.0.1:1")

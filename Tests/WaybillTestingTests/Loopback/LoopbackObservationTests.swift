@@ -8,7 +8,8 @@ import WireCore
 import WireTestSupport
 
 /// The admission of clients, and the broker's reports of their actions.
-@Suite("Loopback observation", .timeLimit(.minutes(5))) struct LoopbackObservationTests {
+@Suite("Loopback observation", .inSimulation, .timeLimit(.minutes(5)))
+struct LoopbackObservationTests {
     private final class Log: Sendable {
         private let all = Locked<[LoopbackOccurrence]>([])
 

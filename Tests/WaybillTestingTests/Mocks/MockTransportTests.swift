@@ -1,10 +1,11 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("Mock transport", .timeLimit(.minutes(5))) struct MockTransportTests {
+@Suite("Mock transport", .inSimulation, .timeLimit(.minutes(5))) struct MockTransportTests {
     private func send(_ topic: String = "t") -> Request { Request(topic: topic, command: .send) }
 
     @Test("Outcomes come one after another, the last one stays; later rules win")
@@ -106,13 +107,13 @@ import WireTestSupport
     }
 }
 
-@Suite("Manual clock", .timeLimit(.minutes(5))) struct ManualClockTests {
+@Suite("Manual clock", .inSimulation, .timeLimit(.minutes(5))) struct ManualClockTests {
     @Test("A wait for sleepers that never come can be cancelled, before it and during it")
     func noSleepers() async throws {
         let clock = ManualClock()
         for isLate in [false, true] {
             let waiting = Task { await clock.waitForSleepers() }
-            if isLate { await letOthersRun() }
+            if isLate { await untilQuiet() }
             waiting.cancel()
             await waiting.value
         }

@@ -101,8 +101,11 @@
                 world.expect(result == EAI_SYSTEM && errno == EACCES, "it is refused")
             }
             #expect(names.violations == [refusal])
-            let broker = try await failure { _ in try LoopbackBroker().start() }
-            #expect(broker.description.contains("a real socket inside a simulation"), "\(broker)")
+            let listener = try await failure { _ in _ = try TCPListener { _ in } }
+            #expect(
+                listener.description.contains("a real socket inside a simulation"),
+                "\(listener)"
+            )
             let dialer = try await failure { world in
                 _ = try await TCPDialer().dial(
                     Endpoint(host: "127.0.0.1", port: 1),

@@ -1,11 +1,13 @@
 import Dispatch
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 import WireTestSupport
 
 /// The examples of the guide's page about entries, over a mock.
-@Suite("Guide: entries, options and brokers", .timeLimit(.minutes(5))) struct EntriesExamples {
+@Suite("Guide: entries, options and brokers", .inSimulation, .timeLimit(.minutes(5)))
+struct EntriesExamples {
     enum ShopEntry: EntryType {
         case connect
         case pay
@@ -87,7 +89,7 @@ import WireTestSupport
         #expect(mock.requests.first?.topic == "/topic/lamps.hall")
     }
 
-    @Test("Handlers")
+    @Test("Handlers", .outsideSimulation)
     func handlers() async throws {
         let mock = mock()
         let provider = Provider<ShopEntry>(transport: mock)

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 import WireTestSupport
@@ -34,7 +35,7 @@ private struct Metrics: Sendable {
     }
 }
 
-@Suite("Guide: interceptors and the life of a connection", .timeLimit(.minutes(5)))
+@Suite("Guide: interceptors and the life of a connection", .inSimulation, .timeLimit(.minutes(5)))
 struct InterceptorExamples {
     @Test("An interceptor of one's own, and a measuring one")
     func own() async throws {

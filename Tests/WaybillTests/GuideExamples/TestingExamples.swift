@@ -1,9 +1,10 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillTesting
 
 /// The examples of the page "Testing a service".
-@Suite("Guide: testing a service", .timeLimit(.minutes(5))) struct TestingExamples {
+@Suite("Guide: testing a service", .inSimulation, .timeLimit(.minutes(5))) struct TestingExamples {
     private enum ChatEntry: EntryType {
         case join(room: String)
         case say(String, room: String)
