@@ -338,7 +338,7 @@ let package = Package(
                 "WireCore",
             ],
             path: "Tests/Benchmarks",
-            exclude: ["References", "curves.py", "run"],
+            exclude: ["References", "counts", "counts.limits", "curves.py", "programs.py", "run"],
             swiftSettings: settings
         ),
     ]

@@ -76,15 +76,17 @@ public struct SendOptions: Sendable {
     private final class RareBox: Sendable {
         let values: Rare
 
-        init?(_ values: Rare) {
-            guard values != Rare() else { return nil }
-            self.values = values
+        init(_ values: Rare) { self.values = values }
+
+        // A failable initializer would allocate the object before it fails.
+        static func holding(_ values: Rare) -> RareBox? {
+            values == Rare() ? nil : RareBox(values)
         }
     }
 
     private var rare: Rare {
         get { box?.values ?? Rare() }
-        set { box = RareBox(newValue) }
+        set { box = .holding(newValue) }
     }
 
     /// Makes a set of options; each parameter has the meaning of the property of the same name.

@@ -31,15 +31,17 @@ public struct Receipt: Sendable {
     private final class RareBox: Sendable {
         let values: Rare
 
-        init?(_ values: Rare) {
-            guard !values.isEmpty else { return nil }
-            self.values = values
+        private init(_ values: Rare) { self.values = values }
+
+        // A failable initializer would allocate the object before it fails.
+        static func holding(_ values: Rare) -> RareBox? {
+            values.isEmpty ? nil : RareBox(values)
         }
     }
 
     private var rare: Rare {
         get { box?.values ?? Rare() }
-        set { box = RareBox(newValue) }
+        set { box = .holding(newValue) }
     }
 
     /// The peer's reason, such as the name of a reason code; nil if it gave none.

@@ -29,10 +29,15 @@ public struct Request: Sendable {
         let furtherTopics: [String]
         let retry: RetryPolicy?
 
-        init?(_ furtherTopics: [String], _ retry: RetryPolicy?) {
-            guard !furtherTopics.isEmpty || retry != nil else { return nil }
+        private init(_ furtherTopics: [String], _ retry: RetryPolicy?) {
             self.furtherTopics = furtherTopics
             self.retry = retry
+        }
+
+        // A failable initializer would allocate the object before it fails.
+        static func holding(_ furtherTopics: [String], _ retry: RetryPolicy?) -> RareBox? {
+            guard !furtherTopics.isEmpty || retry != nil else { return nil }
+            return RareBox(furtherTopics, retry)
         }
     }
 
@@ -44,7 +49,7 @@ public struct Request: Sendable {
         get { (topic.map { [$0] } ?? []) + (box?.furtherTopics ?? []) }
         set {
             topic = newValue.first
-            box = RareBox(Array(newValue.dropFirst()), box?.retry)
+            box = .holding(Array(newValue.dropFirst()), box?.retry)
         }
     }
 
@@ -171,7 +176,7 @@ extension Request {
             headers,
             expectsReply: answer == .reply,
             needsToken: entry.needsToken,
-            RareBox(further, entry.retry)
+            .holding(further, entry.retry)
         )
     }
 

@@ -1,6 +1,7 @@
 // A server of event streams that sends at memory speed, so that a benchmark measures the client.
 //
-//   event_stream_sink      listens on a free port of 127.0.0.1, prints it, ends when standard input closes
+//   event_stream_sink [ROOM]   listens on a free port of 127.0.0.1, prints it, ends when standard input closes; the
+//                              kernel keeps so many unsent bytes, by default a number that changes with the speed
 //
 //   /pour?count=N&size=S&chunked=0|1     N events with S bytes of data each, with ids from 10000000 on; as one body
 //                                        until the connection closes, or each event as a chunk of its own
@@ -76,10 +77,12 @@ static void *serve(void *argument) {
     return 0;
 }
 
-int main(void) {
+int main(int count_of_arguments, char **arguments) {
     int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
+    int room = count_of_arguments > 1 ? atoi(arguments[1]) : 0;
+    if (room) setsockopt(listener, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, 64)) return 1;
     getsockname(listener, (struct sockaddr *)&address, &size);
     printf("%d\n", ntohs(address.sin_port));
