@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSSE
 
@@ -120,8 +121,8 @@ struct EventStreamServerTests {
         }
     }
 
-    @Test("A silent stream is asked for again where that is wanted")
-    func stall() async throws {
+    @Test("A silent stream is asked for again where that is wanted", .realTime)
+    func realTimeStall() async throws {
         let client = try EventStreamClient("EVENTSOURCE_RAW") {
             $0.idleTimeout = .milliseconds(200)
         }
@@ -129,8 +130,8 @@ struct EventStreamServerTests {
         await client.transport.shutdown()
     }
 
-    @Test("A server that is busy is asked again when it says")
-    func busy() async throws {
+    @Test("A server that is busy is asked again when it says", .realTime)
+    func realTimeBusy() async throws {
         let client = try EventStreamClient("EVENTSOURCE_RAW")
         let start = ContinuousClock().now
         let key = UInt64.random(in: 0 ... .max)

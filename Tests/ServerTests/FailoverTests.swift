@@ -2,6 +2,7 @@
     import Foundation
     import Glibc
     import Testing
+    import TransportTestSupport
     import Waybill
     import WaybillMQTT
     import WaybillSSE
@@ -108,8 +109,11 @@
             for transport in [transport, watcher] { await transport.shutdown() }
         }
 
-        @Test("A broker that has frozen costs the connect timeout, and then the second is reached")
-        func frozen() async throws {
+        @Test(
+            "A broker that has frozen costs the connect timeout, and then the second is reached",
+            .realTime
+        )
+        func realTimeFrozen() async throws {
             let doomed = try await DoomedBroker()
             doomed.freeze()
             let transport = try transport(doomed.port) { $0.connectTimeout = .seconds(3) }

@@ -1,4 +1,5 @@
 import Testing
+import TransportTestSupport
 import Waybill
 import WaybillSTOMP
 import WireCore
@@ -239,8 +240,12 @@ struct STOMPBrokerTests {
         await transport.shutdown()
     }
 
-    @Test("Heart-beats keep an idle connection alive both ways", arguments: STOMPServer.all)
-    func heartBeats(server: STOMPServer) async throws {
+    @Test(
+        "Heart-beats keep an idle connection alive both ways",
+        .realTime,
+        arguments: STOMPServer.all
+    )
+    func realTimeHeartBeats(server: STOMPServer) async throws {
         // A busy machine delays beats, so the intervals are long where there is time.
         let beat = Duration.seconds(TestServers.isExtended ? 5 : 2)
         let beats = Beats()

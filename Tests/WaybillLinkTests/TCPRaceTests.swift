@@ -158,7 +158,7 @@
                 let error = await Self.dial(dialer, ManualTimers()).value
                 precondition(error == nil, "\(error as Any)")
                 // The loop's thread closes the stream and then ends, a little later.
-                let end = ContinuousClock.now + .seconds(20)
+                let end = ContinuousClock.now + .seconds(120)
                 while loopThreads() > 0 {
                     precondition(ContinuousClock.now < end, "the loop still runs")
                     await Task.yield()

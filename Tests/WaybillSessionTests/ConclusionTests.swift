@@ -44,10 +44,11 @@ struct ConclusionTests {
 
     @Test(
         "What begins during a conclusion waits for its end",
+        .realTime,
         .outsideSimulation,
         arguments: Beginning.allCases
     )
-    func beginsDuringConclusion(beginning: Beginning) async throws {
+    func realTimeBeginnings(beginning: Beginning) async throws {
         let order = Locked<[String]>([])
         let begin = Locked<(@Sendable () -> Void)?>(nil)
         let first = FakeConnection { $0.accept() }

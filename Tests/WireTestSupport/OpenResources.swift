@@ -25,8 +25,8 @@
             }
         }
 
-        /// Measures until the measurement is as expected, twice in a row with as many descriptors, for ten seconds at
-        /// most.
+        /// Measures until the measurement is as expected, twice in a row with as many descriptors, for two minutes
+        /// at most.
         ///
         /// The kernel lists a thread for a moment after it was joined, and a descriptor until the thread that closes
         /// it runs. A leak stays. The first sleep opens what the runtime needs for sleeping.
@@ -39,7 +39,7 @@
             loop loopThreadName: String,
             _ isExpected: (Self) -> Bool
         ) async -> Self {
-            let end = ContinuousClock.now + .seconds(10)
+            let end = ContinuousClock.now + .seconds(120)
             var last: Self?
             while true {
                 try? await Task.sleep(for: .milliseconds(20))

@@ -7,8 +7,8 @@
     import WireTestSupport
 
     /// Events of two threads, in every order that their locks allow.
-    @Suite("Event stream transport: order", .timeLimit(.minutes(5)))
-    struct OrderTests {
+    @Suite("Event stream transport: order", .realTime, .timeLimit(.minutes(5)))
+    struct OrderRealTimeTests {
         /// Arms the interruption when a response is read.
         private struct Arming: WireLogger {
             func log(_ record: WireRecord) {

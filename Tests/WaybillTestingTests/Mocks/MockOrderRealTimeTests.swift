@@ -1,13 +1,14 @@
 #if os(Linux)
     import Testing
+    import TransportTestSupport
     import Waybill
     import WaybillTesting
     import WireCore
     import WireTestSupport
 
     /// Events of two threads at a mock, in every order that its locks allow.
-    @Suite("Mock transport: order", .timeLimit(.minutes(5)))
-    struct MockOrderTests {
+    @Suite("Mock transport: order", .realTime, .timeLimit(.minutes(5)))
+    struct MockOrderRealTimeTests {
         private static let old = Request(topic: "old", command: .send)
         private static let new = Request(topic: "new", command: .send)
 

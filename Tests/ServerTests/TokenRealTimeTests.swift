@@ -1,16 +1,18 @@
 #if os(Linux)
     import Testing
+    import TransportTestSupport
     import Waybill
 
     @Suite(
         "Tokens that expire every second, over connections that are cut",
+        .realTime,
         .enabled(
             if: TestServers.port("TOKENS") != nil,
-            "Tests/Servers/with --install tokens -- swift test --filter TokenServerTests"
+            "Tests/Servers/with --install tokens -- Tests/real-time TokenRealTimeTests"
         ),
         .timeLimit(.minutes(20))
     )
-    struct TokenServerTests {
+    struct TokenRealTimeTests {
         @Test(
             "Configured once, an interceptor replaces each refused token; no call and no stream notices",
             arguments: TokenRoute.all
