@@ -186,7 +186,12 @@ struct ConnectionPressureTests {
         #expect(messages.droppedCount == 0 && bench.dialer.count == 1)
     }
 
-    @Test("5.3: 16 MiB of bodies wait by default, and no more", arguments: [Way.mqtt5, .stomp])
+    // Outside, for the time that so many bytes take in a simulation.
+    @Test(
+        "5.3: 16 MiB of bodies wait by default, and no more",
+        .outsideSimulation,
+        arguments: [Way.mqtt5, .stomp]
+    )
     func defaultBytes(way: Way) async throws {
         let bench = try Bench(way)
         let noted = bench.record()
@@ -234,6 +239,7 @@ struct ConnectionPressureTests {
 
     @Test(
         "5.3: 16,384 messages may wait by default, and not one more",
+        .outsideSimulation,
         arguments: [Way.mqtt5, .stomp]
     )
     func defaultLimit(way: Way) async throws {
