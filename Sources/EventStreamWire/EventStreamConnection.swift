@@ -5,10 +5,10 @@ package import WireCore
 ///
 /// | state | event → next state |
 /// | --- | --- |
-/// | waiting | ``request(_:body:timeout:at:)`` → asked |
-/// | asked | 200 with `text/event-stream` → open; another response → refused |
+/// | asked | 200 with `text/event-stream` → open; another response → refused; violation, time → closed |
 /// | open | the end of the body, a limit, silence → closed |
 /// | refused | the end of the body, 64 KiB of it, time → closed |
+/// | closed | none |
 package struct EventStreamConnection: ProtocolCore {
     /// An event for the driver.
     package enum Event: Sendable {

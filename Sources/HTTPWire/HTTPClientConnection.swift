@@ -4,9 +4,10 @@ package import WireCore
 ///
 /// | state | event → next state |
 /// | --- | --- |
-/// | idle | ``send(_:body:timeout:at:)`` → awaiting; end of stream → finished |
-/// | receiving | the body's end → idle, or finished if the connection ends with it; violation → finished |
-/// | receiving | the body's end → idle, or finished where the connection ends with it; violation → finished |
+/// | idle | ``send(_:body:timeout:at:)`` → awaiting; data, end of stream → finished |
+/// | awaiting | the head → receiving; violation, time, end of stream → finished |
+/// | receiving | the body's end → idle, or if the connection ends with it → finished; violation, silence → finished |
+/// | finished | none |
 package struct HTTPClientConnection: ProtocolCore {
     /// An event for the driver.
     package enum Event: Hashable, Sendable {

@@ -8,6 +8,7 @@ package import WireCore
 /// | receiving | the whole body → answering; violation, time, end of stream → finished |
 /// | answering | ``respond(_:body:at:)`` → awaiting; ``beginStream(_:at:)`` → streaming |
 /// | streaming | ``endStream(at:)`` → awaiting; end of stream → finished |
+/// | finished | none |
 ///
 /// After the last response of a connection the state is finished, too. Data that a client sends before its request is
 /// answered waits, within the limits of one request.

@@ -5,9 +5,10 @@ import WireCore
 /// | state | event → next state |
 /// | --- | --- |
 /// | begun | ``receiveFirst(_:)`` → deriving, or failed |
-/// | deriving | ``finish(_:by:)`` → proven |
+/// | deriving | ``finish(_:by:)`` → proven, or failed |
 /// | proven | ``receiveFinal(_:by:)`` → verified, or failed |
-/// | verified, failed | every further step fails |
+/// | verified | every further step fails |
+/// | failed | every further step fails |
 package struct SCRAMClient: Sendable {
     private enum State: Sendable {
         case begun

@@ -5,9 +5,10 @@ import WireCore
 ///
 /// | state | event → next state |
 /// | --- | --- |
-/// | waiting | ``receiveFirst(_:)`` → asked, or failed |
+/// | waiting | ``receiveFirst(_:)`` → asked, or ended |
 /// | asked | ``challenge(_:)`` → challenged |
-/// | challenged | ``receiveFinal(_:by:)`` → verified, or failed |
+/// | challenged | ``receiveFinal(_:by:)`` → ended |
+/// | ended | every further step fails |
 package struct SCRAMServer: Sendable {
     /// The data that a server stores of a password.
     package struct Credentials: Sendable {

@@ -4,7 +4,7 @@
 /// | --- | --- | --- | --- | --- |
 /// | free | → writing | – | – | no change |
 /// | writing | refused | → free | → full | → drained |
-/// | drained meanwhile | refused | → free | → free | no change |
+/// | drained | refused | → free | → free | no change |
 /// | full | refused | – | – | → free |
 @usableFromInline
 package enum WriteTurn: Sendable {

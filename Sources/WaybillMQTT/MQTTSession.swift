@@ -11,8 +11,8 @@ import WireCore
 /// | place of the state | events that move it |
 /// | --- | --- |
 /// | parked | a connection begins → moving |
-/// | moving | the connection has taken it → with the connection; the end of a connection is complete → parked |
-/// | with a connection | the end of the connection → moving |
+/// | moving | the connection has taken it → with (the connection); the end of a connection is complete → parked |
+/// | with (a connection) | the end of the connection → moving |
 final class MQTTSession: Sendable {
     private enum Place: Sendable {
         // Stored out of line, because nearly always a connection has the state.

@@ -5,11 +5,11 @@ package import WireCore
 /// | state | event → next state |
 /// | --- | --- |
 /// | unused | a CONNECT without a method; every AUTH is refused |
-/// | connecting, server's turn | AUTH 0x18 → connecting, client's turn; CONNACK → idle |
-/// | connecting, client's turn | ``answer(_:)`` → connecting, server's turn |
-/// | idle | ``reauthenticate(_:until:)`` → repeating, server's turn; AUTH is refused |
-/// | repeating, server's turn | AUTH 0x18 → repeating, client's turn; AUTH 0x00 → idle |
-/// | repeating, client's turn | ``answer(_:)`` → repeating, server's turn |
+/// | connecting (server's turn) | AUTH 0x18 → connecting (client's turn); CONNACK → idle |
+/// | connecting (client's turn) | ``answer(_:)`` → connecting (server's turn) |
+/// | idle | ``reauthenticate(_:until:)`` → repeating (server's turn); AUTH is refused |
+/// | repeating (server's turn) | AUTH 0x18 → repeating (client's turn); AUTH 0x00 → idle |
+/// | repeating (client's turn) | ``answer(_:)`` → repeating (server's turn) |
 package struct MQTTClientAuthentication: Sendable {
     /// The number of the server's AUTH packets in one exchange: 16.
     package static let maximumRoundCount = 16

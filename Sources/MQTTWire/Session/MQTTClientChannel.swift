@@ -7,7 +7,8 @@ import WireCore
 /// | idle | ``connect(_:expectsSession:at:)`` → connecting |
 /// | connecting | ``receiveFirst(_:at:)`` accepts → connected; with an authentication method → verifying |
 /// | verifying | ``acceptServer()`` → connected |
-/// | any | ``close(_:abandoning:)`` → closed |
+/// | connected | ``close(_:abandoning:)`` → closed, as in each state before |
+/// | closed | none |
 struct MQTTClientChannel: Sendable {
     /// The server's answer to CONNECT.
     enum Answer: Sendable {

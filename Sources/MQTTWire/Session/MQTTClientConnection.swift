@@ -7,8 +7,7 @@ package import WireCore
 /// | state | event → next state |
 /// | --- | --- |
 /// | idle | ``connect(_:hasSessionState:resuming:at:)`` → connecting |
-/// | connecting | AUTH → connecting; CONNACK success → connected, or with an authentication method → verifying |
-/// | connecting | refusal, violation, time → closed |
+/// | connecting | AUTH → connecting; CONNACK success → connected, or with an authentication method → verifying; refusal, violation, time → closed |
 /// | verifying | ``acceptServer(at:)`` → connected; time → closed |
 /// | connected | DISCONNECT either way, violation, silence, end of stream → closed |
 /// | closed | none; arriving data is ignored |

@@ -4,10 +4,10 @@ package import WireCore
 ///
 /// | state | event → next state |
 /// | --- | --- |
-/// | closed | CONNACK → open, or holding while carried messages wait to be resent |
-/// | holding | ``resume(to:)`` → open |
-/// | closed | ``noteOtherClient()`` → closed for another client, whose CONNACK never continues the session |
-/// | holding, open | ``end(keepsSession:)`` → closed |
+/// | closed | CONNACK → open, or while carried messages wait to be resent → holding; ``noteOtherClient()`` → closed for other |
+/// | closed for other | CONNACK, which never continues the session → open |
+/// | holding | ``resume(to:)`` → open; ``end(keepsSession:)`` → closed |
+/// | open | ``end(keepsSession:)`` → closed |
 package struct MQTTClientExchanges: Sendable {
     // One value for all, since each connection stores it.
     private enum Progress: Sendable {

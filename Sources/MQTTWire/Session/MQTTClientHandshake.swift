@@ -5,9 +5,11 @@
 /// | progress | event → next progress |
 /// | --- | --- |
 /// | none | CONNECT is sent → waiting; a packet of the server is refused |
-/// | waiting | AUTH → authenticating |
-/// | waiting, authenticating | CONNACK that refuses → refused; any other packet but AUTH → answered |
+/// | waiting | AUTH → authenticating; CONNACK that refuses → refused; any other packet → answered |
+/// | authenticating | as in waiting |
 /// | answered | the connection begins → connected |
+/// | refused | none |
+/// | connected | none |
 package struct MQTTClientHandshake: Sendable {
     private enum Progress: Sendable {
         case none, waiting, authenticating, answered, refused, connected

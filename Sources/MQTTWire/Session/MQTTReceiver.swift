@@ -4,13 +4,13 @@ import WireCore
 ///
 /// | state of a QoS 2 identifier | PUBLISH | taken by the application | PUBREL |
 /// | --- | --- | --- | --- |
-/// | new | delivered | | PUBCOMP, not found |
+/// | none | delivered | | PUBCOMP, not found |
 /// | delivered | ignored: PUBREC will follow | PUBREC, stored before with a store | PUBCOMP |
-/// | taken, not stored yet | ignored: PUBREC will follow | | PUBCOMP |
-/// | PUBREC sent | PUBREC again | | PUBCOMP |
-/// | delivered before a reconnection | waits for the application | noted | PUBCOMP |
-/// | and taken since | PUBREC | | PUBCOMP |
-/// | before a reconnection, in doubt | without DUP: as new; with DUP as above | as above | PUBCOMP |
+/// | storing | ignored: PUBREC will follow | | PUBCOMP |
+/// | acknowledged | PUBREC again | | PUBCOMP |
+/// | carried (not taken) | waits for the application | noted | PUBCOMP |
+/// | carried (taken since) | PUBREC | | PUBCOMP |
+/// | carried (in doubt) | without DUP: as new; with DUP as above | as above | PUBCOMP |
 package struct MQTTReceiver: Sendable {
     /// What to do with an arrived message.
     package enum Arrival: Sendable {

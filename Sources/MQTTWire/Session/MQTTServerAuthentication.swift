@@ -5,11 +5,11 @@ import WireCore
 /// | state | event → next state |
 /// | --- | --- |
 /// | unused | a CONNECT without a method; every AUTH is refused |
-/// | connecting, server's turn | ``challenge(_:)`` → connecting, client's turn; ``finish(_:)`` → idle |
-/// | connecting, client's turn | AUTH 0x18 → connecting, server's turn |
-/// | idle | AUTH 0x19 → repeating, server's turn |
-/// | repeating, server's turn | ``challenge(_:)`` → repeating, client's turn; ``finish(_:)`` → idle |
-/// | repeating, client's turn | AUTH 0x18 → repeating, server's turn |
+/// | connecting (server's turn) | ``challenge(_:)`` → connecting (client's turn); ``finish(_:)`` → idle |
+/// | connecting (client's turn) | AUTH 0x18 → connecting (server's turn) |
+/// | idle | AUTH 0x19 → repeating (server's turn) |
+/// | repeating (server's turn) | ``challenge(_:)`` → repeating (client's turn); ``finish(_:)`` → idle |
+/// | repeating (client's turn) | AUTH 0x18 → repeating (server's turn) |
 package struct MQTTServerAuthentication: Sendable {
     /// The side that sends the next packet of an exchange.
     private enum Turn: Sendable {

@@ -9,6 +9,7 @@ package import WireCore
 /// | waiting | CONNECT → asked; anything else, or time → closed |
 /// | asked | ``accept(_:at:)`` → connected; ``refuse(_:at:)`` → closed; ``challenge(_:)`` and AUTH → asked |
 /// | connected | DISCONNECT either way, violation, silence, end of stream → closed |
+/// | closed | none |
 package struct MQTTServerConnection: ProtocolCore {
     /// An event of the core for its driver.
     package enum Event: Sendable {

@@ -10,6 +10,7 @@ package import WireCore
 /// | asked | ``accept(server:session:heartBeat:headers:at:)`` → connected; ERROR → closed |
 /// | connected | DISCONNECT → leaving; ERROR, violation, silence, end of stream → closed |
 /// | leaving | the last owed receipt, time, end of stream → closed |
+/// | closed | none |
 package struct STOMPServerConnection: ProtocolCore {
     enum State: Sendable {
         case waiting(deadline: WireInstant)

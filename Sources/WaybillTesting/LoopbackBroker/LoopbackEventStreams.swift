@@ -30,7 +30,7 @@ struct LoopbackEventStreams: Sendable {
         )
         hub.observe(.connected(client: identifier, service: .eventStream))
         hub.serve(client, as: .http(client)) { event, client, hub in
-            LoopbackEventStreams(hub: hub).handle(event, of: client)
+            hub.eventStreams.handle(event, of: client)
         }
     }
 

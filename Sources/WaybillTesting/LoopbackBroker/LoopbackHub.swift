@@ -34,6 +34,13 @@ final class LoopbackHub: Sendable {
 
     var faults: LoopbackFaults { withState { $0.faults } }
 
+    // The compiler takes an initializer in an expression with `accept` for one of a class, and warns that the hub is
+    // deallocated at once.
+    var mqtt: LoopbackMQTT { LoopbackMQTT(hub: self) }
+    var stomp: LoopbackSTOMP { LoopbackSTOMP(hub: self) }
+    var webSockets: LoopbackWebSockets { LoopbackWebSockets(hub: self) }
+    var eventStreams: LoopbackEventStreams { LoopbackEventStreams(hub: self) }
+
     // MARK: Listening
 
     /// Listens for all services, in the order of ``port(for:)``.
@@ -101,11 +108,11 @@ final class LoopbackHub: Sendable {
             faults.affectsBytes
             ? FaultyStream(stream, faults: faults, timers: environment.clock) : stream
         switch service {
-        case .mqtt: LoopbackMQTT(hub: self).accept(stream, service, as: identifier)
-        case .stomp: LoopbackSTOMP(hub: self).accept(stream, service, as: identifier)
+        case .mqtt: mqtt.accept(stream, service, as: identifier)
+        case .stomp: stomp.accept(stream, service, as: identifier)
         case .mqttOverWebSocket, .stompOverWebSocket:
-            LoopbackWebSockets(hub: self).accept(stream, as: identifier)
-        case .eventStream: LoopbackEventStreams(hub: self).accept(stream, as: identifier)
+            webSockets.accept(stream, as: identifier)
+        case .eventStream: eventStreams.accept(stream, as: identifier)
         }
     }
 
@@ -190,11 +197,11 @@ final class LoopbackHub: Sendable {
         let dispatch = try withState { state throws(LoopbackFault) in
             try state.route(message, publish, payload: payload, from: sender, at: now)
         }
-        LoopbackSTOMP(hub: self).deliver(dispatch.deliveries)
+        stomp.deliver(dispatch.deliveries)
         for case .http(let client)? in dispatch.streams.map(member) {
-            LoopbackEventStreams(hub: self).sendEvents(to: client)
+            eventStreams.sendEvents(to: client)
         }
-        for copy in dispatch.copies { LoopbackMQTT(hub: self).deliver(copy) }
+        for copy in dispatch.copies { mqtt.deliver(copy) }
     }
 
     // MARK: Inspection

@@ -26,7 +26,7 @@ struct LoopbackMQTT: Sendable {
             timers: hub.environment.clock
         )
         hub.serve(client, as: .mqtt(client)) { event, client, hub in
-            LoopbackMQTT(hub: hub).handle(event, of: client)
+            hub.mqtt.handle(event, of: client)
         }
     }
 

@@ -23,7 +23,7 @@ struct LoopbackSTOMP: Sendable {
             timers: hub.environment.clock
         )
         hub.serve(client, as: .stomp(client)) { event, client, hub in
-            LoopbackSTOMP(hub: hub).handle(event, of: client)
+            hub.stomp.handle(event, of: client)
         }
     }
 

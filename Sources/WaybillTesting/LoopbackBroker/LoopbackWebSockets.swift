@@ -40,9 +40,9 @@ struct LoopbackWebSockets: Sendable {
             guard let hub else { return socket.close() }
             switch opening?.subprotocol {
             case "mqtt"?:
-                LoopbackMQTT(hub: hub).accept(socket, .mqttOverWebSocket, as: identifier)
+                hub.mqtt.accept(socket, .mqttOverWebSocket, as: identifier)
             case .some:
-                LoopbackSTOMP(hub: hub).accept(socket, .stompOverWebSocket, as: identifier)
+                hub.stomp.accept(socket, .stompOverWebSocket, as: identifier)
             case nil:
                 socket.start(
                     StreamEnd { [weak hub] in hub?.remove(identifier) }

@@ -5,13 +5,14 @@ package import WireCore
 ///
 /// | state | event → next state |
 /// | --- | --- |
-/// | connecting (client) | 101 → open; another status → refused; fault, time → finished |
-/// | refused (client) | the body's end, 64 KiB of it, time → finished |
-/// | waiting (server) | a request → asked; anything else, time → finished |
-/// | asked (server) | ``accept(_:subprotocol:headers:)`` → open; ``refuse(_:body:)`` → finished |
-/// | open | ``close(_:reason:at:)`` → closing; Close, violation → lingering; silence → finished |
-/// | closing | the peer's Close → lingering; time → finished |
+/// | opening (client) | 101 → open; a refusal with its body, fault, time, end of stream → finished |
+/// | opening (server) | ``accept(_:subprotocol:headers:)`` → open; ``refuse(_:body:)``, fault, time, end of stream → finished |
+/// | open | ``close(_:reason:at:)`` → closing; the server's Close, violation → lingering; silence → finished |
+/// | closing | the server's Close, violation → lingering; time → finished |
 /// | lingering | end of stream, time → finished: the server closes the stream (7.1.1) |
+/// | finished | none |
+///
+/// The client's Close and the end of the stream lead to finished.
 ///
 /// A violation is answered with a Close and its code. Further data is read and discarded until the peer closes the
 /// stream, because an immediate close could destroy the Close on its way.

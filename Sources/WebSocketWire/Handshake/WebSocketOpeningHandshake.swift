@@ -3,12 +3,12 @@ package import WireCore
 
 /// The opening handshake of one side (RFC 6455, 4).
 ///
-/// | state | event → next state, step |
-/// | --- | --- |
-/// | connecting (client) | 101 → opened; another status → refused; fault → ended |
-/// | refused (client) | the body's end, or enough of it → ended |
-/// | waiting (server) | a request → asked, requested; anything else → asked, invalid |
-/// | asked (server) | none |
+/// | state | event → next state | event: step |
+/// | --- | --- | --- |
+/// | connecting (client) | another status than 101 → refused | 101: opened; fault: ended |
+/// | refused (client) | none | the body's end, or enough of it: ended |
+/// | waiting (server) | any request → asked | a request: requested; anything else: invalid |
+/// | asked (server) | none | none |
 package struct WebSocketOpeningHandshake: Sendable {
     /// The result of received bytes.
     package enum Step: Hashable, Sendable {
