@@ -104,7 +104,8 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
 
     /// Suspends for the pause of a send.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled while it waits for unsent bytes; the send itself stays.
+    /// - Throws: `LinkError.endOfStream` if the connection ended before the bytes of the send had left;
+    ///   `CancellationError` if the task is cancelled while it waits for unsent bytes; the send itself stays.
     package func wait(for pause: SendPause) async throws {
         switch pause {
         case .none: break
@@ -118,16 +119,19 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         let identifier = state.withLock { $0.makeWaiterIdentifier() }
         await Suspension.wait { continuation in
             let mustWait = state.withLock { state in
-                guard state.byteCount > DriverLimits.lowWaterMark, !state.isOver, !Task.isCancelled
-                else { return false }
-                state.drainWaiters[identifier] = continuation
-                return true
+                if Task.isCancelled { return false }
+                if !state.isOver, state.byteCount <= DriverLimits.lowWaterMark { return false }
+                state.drainWaiters[identifier] = .some(state.isOver ? nil : continuation)
+                return !state.isOver
             }
             if !mustWait { continuation.resume() }
         } onCancel: {
-            state.withLock { $0.drainWaiters.removeValue(forKey: identifier) }?.resume()
+            let waiter = state.withLock { $0.drainWaiters.removeValue(forKey: identifier) }
+            if let waiter { waiter?.resume() }
         }
         try Task.checkCancellation()
+        let place = state.withLock { $0.drainWaiters.removeValue(forKey: identifier) }
+        if place != nil { throw LinkError.endOfStream }
     }
 
     package var unsentByteCount: Int { state.withLock { $0.byteCount } }

@@ -77,7 +77,10 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     @usableFromInline package var isGathering = false
     @usableFromInline package var turn = Turn()
 
-    var drainWaiters: [UInt64: Suspension.Continuation] = [:]
+    /// The senders that wait for room, by number.
+    ///
+    /// At the end of the connection their places stay, empty: a sender that finds its place has lost its bytes.
+    var drainWaiters: [UInt64: Suspension.Continuation?] = [:]
     private var lastWaiter: UInt64 = 0
     var wantsDrainNotice = false
 
@@ -337,9 +340,11 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
             // No bytes were added meanwhile: the memory is reused, so that a quiet connection needs it only once.
             if !core.outbound.hasMemory { swap(&writing, &core.outbound) }
         }
-        guard !drainWaiters.isEmpty, byteCount <= DriverLimits.lowWaterMark else { return [] }
+        guard !drainWaiters.isEmpty, !isOver, byteCount <= DriverLimits.lowWaterMark else {
+            return []
+        }
         defer { drainWaiters.removeAll() }
-        return drainWaiters.valuesInKeyOrder
+        return drainWaiters.valuesInKeyOrder.compactMap(\.self)
     }
 
     /// Takes the closure to call once when enough was written.
@@ -438,7 +443,8 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
         let isOurs = hasClosed || error == .closed
         stage = .over
         pendingEnd = .some(peerHasFinished ? .endOfStream : isOurs ? nil : error)
-        defer { drainWaiters.removeAll() }
-        return (drainWaiters.valuesInKeyOrder, timer.end(), observation.take())
+        defer { drainWaiters = drainWaiters.mapValues { _ in nil } }
+        let senders = drainWaiters.valuesInKeyOrder.compactMap(\.self)
+        return (senders, timer.end(), observation.take())
     }
 }

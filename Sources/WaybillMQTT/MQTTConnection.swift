@@ -202,7 +202,7 @@ final class MQTTConnection: TransportConnection {
     ) async throws -> Receipt {
         guard publish.qos != .atMostOnce else {
             let pause = try submitAtMostOnce(publish, request, isObserved: isObserved)
-            if pause != .none { try await driver.wait(for: pause) }
+            if pause != .none { try await driver.wait(for: pause, of: request) }
             return Receipt(of: request.topic)
         }
         do {

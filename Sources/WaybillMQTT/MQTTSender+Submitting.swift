@@ -21,7 +21,8 @@ extension MQTTSender {
                 let pause = try connection.submitAtMostOnce(publish, request)
                 // The submitting code yields to other tasks itself.
                 if pause == .drain {
-                    return .full { [driver = connection.driver] in try await driver.wait(for: pause)
+                    return .full { [driver = connection.driver] in
+                        try await driver.wait(for: pause, of: request)
                     }
                 }
                 end(.success(Receipt(of: request.topic)))

@@ -195,7 +195,7 @@ extension STOMPConnection {
                     try send(&core, now, nil)
                 }.pause
             }
-            if pause != .none { try await driver.wait(for: pause) }
+            if pause != .none { try await driver.wait(for: pause, of: request) }
             return Receipt(of: request.topic)
         }
         let call = STOMPPendingCall()

@@ -23,7 +23,8 @@ extension STOMPEngine {
                 let pause = try connection.submitUnconfirmed(send, request)
                 // The submitting code yields to other tasks itself.
                 if pause == .drain {
-                    return .full { [driver = connection.driver] in try await driver.wait(for: pause)
+                    return .full { [driver = connection.driver] in
+                        try await driver.wait(for: pause, of: request)
                     }
                 }
                 end(.success(Receipt(of: request.topic)))

@@ -243,7 +243,10 @@ final class WebSocketSession: Sendable {
         } catch {
             throw WaybillError.webSocketSend(error)
         }
-        if pause != .none { try await driver.wait(for: pause) }
+        guard pause != .none else { return }
+        do { try await driver.wait(for: pause) } catch let error as LinkError {
+            throw WaybillError(error)
+        }
     }
 
     /// Sends a control frame.

@@ -64,6 +64,16 @@ import WireCore
         #expect(two.heardRight.events.count == 3)
     }
 
+    @Test("A sender without room whose connection has ended does not wait, and learns of the loss")
+    func lostWithoutRoom() async throws {
+        let two = Two(capacity: 65_536)
+        two.right.setReading(false)
+        let chunk = String(repeating: "y", count: 2 << 20)
+        #expect(two.left.send { core, _ in core.send(chunk) }.pause == .drain)
+        two.pair.reset()
+        await #expect(throws: LinkError.endOfStream) { try await two.left.wait(for: .drain) }
+    }
+
     @Test("A sender that never has to wait lets others run each 256 messages")
     func turns() {
         let two = Two()

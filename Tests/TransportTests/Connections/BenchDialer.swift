@@ -54,6 +54,9 @@ final class BenchDialer: Dialer {
     /// Discards all further writes on the open connections, so that no answers come. The transport is not told.
     func mute() { for stream in state.withLock({ $0.streams }) { stream.mute() } }
 
+    /// Takes no further writes on the open connections, as if the peer read nothing more.
+    func block() { for stream in state.withLock({ $0.streams }) { stream.block() } }
+
     /// Discards all further bytes from the peer on the open connections, but not their end.
     func deafen() { for stream in state.withLock({ $0.streams }) { stream.deafen() } }
 
@@ -134,6 +137,7 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     private struct State: Sendable {
         var receiver: (any ByteStreamReceiver)?
         var isMute = false
+        var isBlocked = false
         var isDeaf = false
         var onEnd: (@Sendable () -> Void)?
         var swallowed = 0
@@ -158,6 +162,8 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
 
     func mute() { state.withLock { $0.isMute = true } }
 
+    func block() { state.withLock { $0.isBlocked = true } }
+
     func deafen() { state.withLock { $0.isDeaf = true } }
 
     func isolate() {
@@ -175,6 +181,7 @@ final class MutableStream: ByteStream, ByteStreamReceiver {
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws(LinkError) -> Int {
+        if state.withLock({ $0.isBlocked }) { return 0 }
         let isMute = state.withLock { state in
             state.written += bytes.count
             // Streams in these tests accept all bytes of a write.

@@ -1,0 +1,58 @@
+import Testing
+import TransportTestSupport
+import Waybill
+import WaybillTesting
+import WireTestSupport
+
+/// Sends that await no answer, and wait for room in the buffer of a connection.
+@Suite(
+    "Every transport: a send that waits for room",
+    .inSimulation,
+    .timeLimit(.minutes(5)),
+    .benchesEnd
+)
+struct ConnectionRoomTests {
+    private static let long = String(repeating: "x", count: 700_000)
+
+    private func blocked(_ way: Way) async throws -> (Bench, Provider<Line>) {
+        let bench = try Bench(way) { $0.reconnection = .never }
+        try await bench.provider.request(.connect)
+        bench.dialer.block()
+        return (bench, bench.others)
+    }
+
+    private static func line(_ way: Way) -> Line {
+        .say(long) { if way.isSTOMP { $0.asksForReceipt = false } }
+    }
+
+    @Test("It fails when the connection is lost before its bytes have left", arguments: Way.shared)
+    func lost(way: Way) async throws {
+        let (bench, provider) = try await blocked(way)
+        // The buffers take some messages, a WebSocket's more, and then one waits for room.
+        var calls: [Call<Receipt>] = []
+        repeat {
+            calls.append(Call { try await provider.request(Self.line(way)) })
+            await untilQuiet()
+        } while calls.last?.isDone == true && calls.count < 10
+        #expect(calls.last?.isDone == false)
+        bench.broker.dropConnections()
+        let error = await calls.last?.error()
+        #expect(error?.code == .connectionLost)
+        #expect(error?.topic == "room")
+    }
+
+    @Test("So does the one of a sequence that waits", arguments: Way.shared)
+    func sequence(way: Way) async throws {
+        let (bench, provider) = try await blocked(way)
+        let entries = Array(repeating: Self.line(way), count: 10)
+        let call = Call { await provider.request(contentsOf: entries) }
+        await untilQuiet()
+        #expect(!call.isDone)
+        bench.broker.dropConnections()
+        let codes = try await call.value().map { result in
+            if case .failure(let error) = result { error.code } else { WaybillError.Code?.none }
+        }
+        // Those after it make another connection.
+        #expect(codes.first { $0 != nil } == .connectionLost)
+    }
+}
