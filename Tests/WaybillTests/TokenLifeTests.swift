@@ -53,17 +53,14 @@ struct TokenLifeTests {
         #expect(source.calls == ["token"] && mock.requests.count == 1)
     }
 
-    @Test("The cancellation of the last waiting task cancels the source; the next task asks again")
+    @Test(
+        "The cancellation of the last waiting task leaves the source at work, and its token is kept"
+    )
     @MainActor func lastWaiterCancelled() async throws {
         let gate = Gate()
         let count = LockedBox(0)
-        let (ends, end) = AsyncStream.makeStream(of: Void.self)
         let mock = MockTransport().expect(.send)
-        let source = NumberedTokens {
-            guard $0 == 1 else { return }
-            defer { end.finish() }
-            try await gate.pass()
-        }
+        let source = NumberedTokens { if $0 == 1 { try await gate.pass() } }
         let interceptor = TokenInterceptor(source: source, configuration: untimed())
         let provider = Provider<PlainEntry>(transport: mock)
             .intercepted(Counting(count: count), interceptor)
@@ -71,14 +68,15 @@ struct TokenLifeTests {
         try await waitUntil { count.value >= 100 && !source.calls.isEmpty }
         for task in tasks { task.cancel() }
         for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
-        // The gate is still closed, so only cancellation ends the source's call.
-        for await _ in ends {}
-        try await provider.request(.send)
-        #expect(source.calls == ["token", "token"])
-        #expect(mock.tokens == ["Bearer token 2"])
+        let next = Task { try await provider.request(.send) }
+        await untilQuiet()
+        gate.open()
+        _ = try await next.value
+        #expect(source.calls == ["token"])
+        #expect(mock.tokens == ["Bearer token 1"])
     }
 
-    @Test("A cancelled refresh is no failure: it counts for nothing, and the old token goes on")
+    @Test("A refresh without a waiting task goes on: a refresh token that is good once is not lost")
     func abandonedRefresh() async throws {
         let gate = Gate()
         let mock = MockTransport().expect(.send, .failure(expired), .success)
@@ -88,8 +86,14 @@ struct TokenLifeTests {
         try await waitUntil { source.calls.count >= 2 }
         first.cancel()
         await #expect(throws: CancellationError.self) { try await first.value }
-        try await provider.request(.send)
-        #expect(mock.tokens == ["Bearer token 1", "Bearer token 1"])
+        let next = Task { try await provider.request(.send) }
+        await untilQuiet()
+        // The refused token is not used again.
+        #expect(mock.tokens == ["Bearer token 1"])
+        gate.open()
+        _ = try await next.value
+        #expect(mock.tokens == ["Bearer token 1", "Bearer token 2"])
+        #expect(source.calls == ["token", "refresh token 1"])
     }
 
     @Test("A source that is silent for 30 s fails all waiting requests, and is cancelled")

@@ -69,8 +69,6 @@ final class TokenCache: Sendable {
     }
 
     /// The token, unless it is being replaced.
-    ///
-    /// While no request waits for a replacement, the present token is used.
     private static func present(_ state: State) -> Credential? {
         state.flight?.isUnderWay == true ? nil : state.credential
     }
@@ -124,7 +122,7 @@ final class TokenCache: Sendable {
 
     /// The present call, or a new one if the limit allows it.
     private func next(_ state: inout State, _ now: Duration) -> Step {
-        if let flight = state.flight, flight.enter() { return .wait(flight) }
+        if let flight = state.flight, flight.isUnderWay { return .wait(flight) }
         state.calls.removeAll { $0 + configuration.refreshWindow <= now }
         guard state.calls.count < configuration.refreshLimit else {
             let words = "\(configuration.refreshLimit) times within \(configuration.refreshWindow)"
@@ -175,7 +173,6 @@ final class TokenCache: Sendable {
 
     private func finish(_ flight: TokenFlight, _ outcome: Result<String, any Error>) {
         reportEnd(of: flight, outcome)
-        let isWanted = flight.isUnderWay
         let now = elapsed()
         let result = state.withLock { state -> Result<Credential, WaybillError>? in
             // Another call has replaced this one, or the token was discarded.
@@ -183,13 +180,12 @@ final class TokenCache: Sendable {
             state.flight = nil
             switch outcome {
             case .success(let token):
-                // Stored also without a waiting request: the token before may be invalid by now.
+                // Also without a waiting request: the token before may be invalid by now.
                 state.lastVersion += 1
                 let credential = Credential(token: token, version: state.lastVersion)
                 state.credential = credential
                 return .success(credential)
             case .failure(let error):
-                guard isWanted else { return nil }
                 if flight.refused == nil { state.calls.append(now) }
                 let failure = Self.error(Self.words(for: error), error)
                 state.failures += 1

@@ -2,13 +2,11 @@ import WireCore
 
 /// One call of a token source, with the requests that wait for it.
 ///
-/// It ends with a result, or when the last waiting request was cancelled.
+/// It ends with a result, also when no request waits any more: a refresh token may be good for one call, whose result
+/// would be lost.
 final class TokenFlight: Sendable {
     private struct State: Sendable {
         var result: Result<TokenCache.Credential, WaybillError>?
-        /// The number of requests that want the result, from before their wait until they have it.
-        var interest = 1
-        var isAbandoned = false
         var isSourceDone = false
         var isReported = false
         var waiters: [UInt64: Suspension.Continuation] = [:]
@@ -23,33 +21,21 @@ final class TokenFlight: Sendable {
     let begun = ContinuousClock.now
     private let state = Locked(State())
 
-    /// Makes a flight with the interest of one request.
     init(owner: ObjectIdentifier, refused: String?) {
         self.owner = owner
         self.refused = refused
     }
 
-    /// Whether the source is still running, even without a waiting request.
+    /// Whether the source is still running, even after the result is decided.
     var isSourceAtWork: Bool { state.withLock { !$0.isSourceDone } }
 
-    /// Whether requests wait for the result.
-    var isUnderWay: Bool { state.withLock { $0.result == nil && !$0.isAbandoned } }
-
-    /// Adds one more request.
-    ///
-    /// - Returns: False if the flight is over; the request then needs another one.
-    func enter() -> Bool {
-        state.withLock { state in
-            guard state.result == nil, !state.isAbandoned else { return false }
-            state.interest += 1
-            return true
-        }
-    }
+    /// Whether the result is still to come.
+    var isUnderWay: Bool { state.withLock { $0.result == nil } }
 
     /// Keeps a task that is cancelled at the end of the flight.
     func keep(_ task: Task<Void, Never>) {
         let isOver = state.withLock { state in
-            if state.result != nil || state.isAbandoned { return true }
+            if state.result != nil { return true }
             state.tasks.append(task)
             return false
         }
@@ -83,7 +69,7 @@ final class TokenFlight: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Waits for the result; the request must have entered before.
+    /// Waits for the result.
     ///
     /// - Parameter memory: The memory of the request; a disconnect ends its wait.
     /// - Returns: The result.
@@ -110,25 +96,10 @@ final class TokenFlight: Sendable {
                 end()
             }
         }
-        guard let result = leave() else {
+        guard let result = state.withLock({ $0.result }) else {
             try memory.checkDisconnected()
             throw CancellationError()
         }
         return try result.get()
-    }
-
-    /// Returns the result, if there is one; otherwise the last request to leave stops the source.
-    private func leave() -> Result<TokenCache.Credential, WaybillError>? {
-        let (result, tasks) = state.withLock { state in
-            state.interest -= 1
-            guard state.result == nil, state.interest == 0 else {
-                return (state.result, [Task<Void, Never>]())
-            }
-            state.isAbandoned = true
-            defer { state.tasks = [] }
-            return (nil, state.tasks)
-        }
-        for task in tasks { task.cancel() }
-        return result
     }
 }
