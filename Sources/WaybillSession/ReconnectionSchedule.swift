@@ -17,19 +17,24 @@ package struct ReconnectionSchedule: Sendable {
     private var firstFailure: WireInstant?
     /// The time at which the current connection was accepted; nil without one.
     private var connected: WireInstant?
+    /// Whether the service has ever accepted a connection.
+    private var hasAccepted = false
 
     package init(_ policy: ReconnectionPolicy) {
         self.policy = policy
     }
 
-    /// Forgets all attempts and connections, because a demand begins anew.
+    /// Forgets all attempts, because a demand begins anew.
     package mutating func restart() {
+        let hasAccepted = hasAccepted
         self = ReconnectionSchedule(policy)
+        self.hasAccepted = hasAccepted
     }
 
     /// Notes that the peer has accepted a connection.
     package mutating func noteConnected(at now: WireInstant) {
         connected = now
+        hasAccepted = true
     }
 
     /// Whether the current connection has lasted the policy's healthy time; true without a connection.
@@ -49,8 +54,8 @@ package struct ReconnectionSchedule: Sendable {
         at now: WireInstant,
         random: () -> UInt64
     ) -> Duration? {
-        // A TLS error on an established connection is no reason against the next connection.
-        let isFatal = !error.isRetryable && !(connected != nil && error.code == .tls)
+        // A service that has accepted before may be changing its certificate, or a sign-in page stands before it.
+        let isFatal = !error.isRetryable && !(hasAccepted && error.code == .tls)
         guard policy.isEnabled, !isFatal else { return nil }
         if connected != nil, isHealthy(at: now) {
             failureCount = 0

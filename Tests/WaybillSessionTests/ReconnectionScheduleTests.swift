@@ -184,6 +184,21 @@ import WireCore
         #expect((waits(1, error: error)[0] != nil) == isWorthIt)
     }
 
+    @Test("A TLS fault is final before the first connection, and never after it")
+    func handshakeLater() {
+        let fault = WaybillError(.tls(.unknownAuthority))
+        var schedule = ReconnectionSchedule(ReconnectionPolicy())
+        #expect(schedule.delay(after: fault, at: .zero, random: { 0 }) == nil)
+        schedule.restart()
+        schedule.noteConnected(at: .zero)
+        #expect(schedule.delay(after: Self.lost, at: .zero, random: { 0 }) == .zero)
+        for _ in 0..<3 {
+            #expect(schedule.delay(after: fault, at: .zero, random: { 0 }) == .milliseconds(10))
+        }
+        schedule.restart()
+        #expect(schedule.delay(after: fault, at: .zero, random: { 0 }) == .zero)
+    }
+
     @Test("A server that says when to come again is not asked earlier")
     func pacing() {
         var refusal = HTTPRefusal(status: 503, reason: "", headers: [:], body: Payload([]))
