@@ -181,21 +181,24 @@ extension Array {
     /// Divides a list among packets, in order.
     ///
     /// - Parameters:
+    ///   - maximum: The maximum number of elements in a packet; nil for 100.
     ///   - limits: The limits of the server. An element that is too long for it has a packet of its own.
     ///   - userProperties: The user properties of each packet.
     ///   - filter: Returns the filter of an element.
     /// - Returns: The elements of each packet.
     func batches(
+        of maximum: Int? = nil,
         within limits: MQTTServerLimits,
         beside userProperties: [MQTTUserProperty] = [],
         _ filter: (Element) -> String
     ) -> [[Element]] {
         let space = limits.roomForFilters(beside: userProperties)
+        let maximum = Swift.max(maximum ?? MQTTFilterRequest.maximumBatchSize, 1)
         var batches: [[Element]] = []
         var (count, room) = (0, 0)
         for element in self {
             let byteCount = MQTTServerLimits.byteCount(of: filter(element))
-            if count == 0 || count == MQTTFilterRequest.maximumBatchSize || byteCount > room {
+            if count == 0 || count == maximum || byteCount > room {
                 batches.append([])
                 (count, room) = (0, space)
             }

@@ -127,6 +127,12 @@ public struct MQTTConfiguration: Sendable {
     ///
     /// A server's Receive Maximum lowers it.
     public var inflightWindow = 20
+    /// The maximum number of filters in a SUBSCRIBE or UNSUBSCRIBE, from 1; nil by default.
+    ///
+    /// With nil, each call is a packet of its own, with up to 100 filters, and a reconnection sends the packets of the
+    /// calls again. A number also lets a reconnection combine calls. Some servers close the connection on more filters
+    /// than their quota (AWS IoT Core: 8).
+    public var filtersPerPacket: Int?
     /// The maximum number of unacknowledged messages of QoS 1 and 2 from the server; 1,024 by default.
     ///
     /// Only MQTT 5 servers get the value. Nil leaves it out of CONNECT, which means 65,535. Some servers send more to a

@@ -61,6 +61,7 @@ struct MQTTRouter: Sendable {
         _ listener: MessageListener,
         _ properties: MQTTSubscribeProperties,
         _ groups: inout MQTTIdentifierGroups,
+        call: UInt64,
         wasLeft: Bool = false
     ) {
         let identifier: UInt32? =
@@ -75,6 +76,7 @@ struct MQTTRouter: Sendable {
             subscription: subscription,
             state: state,
             order: lastOrder,
+            call: call,
             identifier: identifier,
             properties,
             listener: listener,

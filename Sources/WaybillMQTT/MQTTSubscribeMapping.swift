@@ -95,7 +95,7 @@ enum MQTTSubscribeMapping {
         if version != .v5 {
             try MQTTMapping.refuse(
                 [
-                    .headers: !request.headers.isEmpty,
+                    .headers: request.statesHeaders,
                     .noLocal: options.noLocal, .retainAsPublished: options.retainAsPublished,
                     .retainHandling: options.retainHandling != .send,
                     .subscriptionIdentifier: options.subscriptionIdentifier.isNumber,
@@ -144,7 +144,7 @@ enum MQTTSubscribeMapping {
             throw MQTTMapping.unsupported("the body of an unsubscribe", request)
         }
         if version != .v5 {
-            try MQTTMapping.refuse([.headers: !request.headers.isEmpty], request, version)
+            try MQTTMapping.refuse([.headers: request.statesHeaders], request, version)
         }
         var filters: [String] = []
         for part in request.partsByTopic {

@@ -61,28 +61,35 @@ struct MQTTIdentifierGroups {
 private struct MQTTPacketProperties: Hashable {
     var identifier: UInt32?
     var userProperties: [MQTTUserProperty]
+    /// The app's call; nil where calls may share a packet.
+    var call: UInt64?
 }
 
 extension Array<MQTTFilterRequest> {
     /// Divides requests among SUBSCRIBE packets, in the order of their first filters.
     ///
-    /// Identifier and user properties belong to a whole packet.
+    /// Identifier and user properties belong to a whole packet. Unless the app states a number of filters, a packet has
+    /// those of one call: a server that accepted the calls accepts these packets, too.
     ///
-    /// - Parameter limits: The limits of the server.
+    /// - Parameters:
+    ///   - limits: The limits of the server.
+    ///   - stated: The number of filters in a packet that the app has stated.
     /// - Returns: The requests of each packet.
-    func packets(within limits: MQTTServerLimits) -> [[MQTTFilterRequest]] {
+    func packets(within limits: MQTTServerLimits, stated: Int?) -> [[MQTTFilterRequest]] {
         var order: [MQTTPacketProperties] = []
         var groups: [MQTTPacketProperties: [MQTTFilterRequest]] = [:]
         for request in self {
             let key = MQTTPacketProperties(
                 identifier: limits.subscriptionIdentifiersAvailable ? request.identifier : nil,
-                userProperties: request.userProperties
+                userProperties: request.userProperties,
+                call: stated == nil ? request.call : nil
             )
             if groups[key] == nil { order.append(key) }
             groups[key, default: []].append(request)
         }
         return order.flatMap { key in
-            (groups[key] ?? []).batches(within: limits, beside: key.userProperties, \.filter)
+            (groups[key] ?? [])
+                .batches(of: stated, within: limits, beside: key.userProperties, \.filter)
         }
     }
 }

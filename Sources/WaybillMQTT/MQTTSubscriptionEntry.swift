@@ -35,6 +35,8 @@ package struct MQTTFilterRequest: Sendable {
     let identifier: UInt32?
     /// The user properties of the SUBSCRIBE.
     let userProperties: [MQTTUserProperty]
+    /// The call that the filter was last sent for.
+    let call: UInt64
     /// Counts requests.
     package let number: UInt64
     /// The listeners that get the retained messages; none for all listeners of the filter.
@@ -59,6 +61,10 @@ struct MQTTSubscriptionEntry: Sendable {
     var state: MQTTFilterState
     /// Counts filters, in the order of subscribing.
     let order: UInt64
+    /// The call that has asked for the filter last.
+    ///
+    /// A reconnection sends the filters of one call in one packet.
+    private(set) var call: UInt64
     /// The subscription identifier; nil for none.
     let identifier: UInt32?
     /// Whether the app has chosen the identifier.
@@ -80,6 +86,7 @@ struct MQTTSubscriptionEntry: Sendable {
         subscription: MQTTSubscription,
         state: MQTTFilterState,
         order: UInt64,
+        call: UInt64,
         identifier: UInt32?,
         _ properties: MQTTSubscribeProperties,
         listener: MessageListener,
@@ -88,6 +95,7 @@ struct MQTTSubscriptionEntry: Sendable {
         self.subscription = subscription
         self.state = state
         self.order = order
+        self.call = call
         self.identifier = identifier
         if case .number = properties.identifier {
             isIdentifierChosen = true
@@ -151,6 +159,7 @@ struct MQTTSubscriptionEntry: Sendable {
 
     mutating func noteSent(_ request: MQTTFilterRequest) {
         pending.append(request)
+        call = request.call
         mayBeKnown = true
     }
 

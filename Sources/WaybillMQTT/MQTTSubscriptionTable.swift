@@ -49,6 +49,7 @@ package struct MQTTSubscriptionTable: Sendable {
     package var left: MQTTLeftFilters
     private var session = Session.unknown
     private var lastNumber: UInt64 = 0
+    private var lastCall: UInt64 = 0
 
     /// - Parameter left: The filters that an earlier process has left.
     package init(left: [String] = []) { self.left = MQTTLeftFilters(left) }
@@ -100,6 +101,7 @@ package struct MQTTSubscriptionTable: Sendable {
     ) -> (answers: [Promise<QoS>], requests: [MQTTFilterRequest])? {
         guard !waits(for: all) else { return nil }
         if all.count > 1 { router.sharesListeners = true }
+        lastCall += 1
         var groups = MQTTIdentifierGroups()
         var (answers, requests): ([Promise<QoS>], [MQTTFilterRequest]) = ([], [])
         for subscription in all {
@@ -121,7 +123,7 @@ package struct MQTTSubscriptionTable: Sendable {
         let filter = subscription.filter
         guard let entry = router[filter] else {
             left.remove(filter)
-            router.add(subscription, .subscribing, listener, properties, &groups)
+            router.add(subscription, .subscribing, listener, properties, &groups, call: lastCall)
             return ask(for: subscription, promising: Promise())
         }
         let isBetter = entry.asked.qos < subscription.qos
@@ -144,13 +146,22 @@ package struct MQTTSubscriptionTable: Sendable {
         _ properties: MQTTSubscribeProperties = MQTTSubscribeProperties()
     ) -> [MQTTSubscriptionAction] {
         if all.count > 1 { router.sharesListeners = true }
+        lastCall += 1
         var groups = MQTTIdentifierGroups()
         return all.compactMap { subscription in
             let filter = subscription.filter
             guard let entry = router[filter] else {
                 let wasLeft = left.remove(filter)
                 let state = MQTTFilterState.wanted(former: nil)
-                router.add(subscription, state, listener, properties, &groups, wasLeft: wasLeft)
+                router.add(
+                    subscription,
+                    state,
+                    listener,
+                    properties,
+                    &groups,
+                    call: lastCall,
+                    wasLeft: wasLeft
+                )
                 return nil
             }
             router.add(listener, to: filter)
@@ -217,6 +228,7 @@ package struct MQTTSubscriptionTable: Sendable {
             subscription: subscription,
             identifier: entry.identifier,
             userProperties: entry.userProperties,
+            call: answer == nil ? entry.call : lastCall,
             number: lastNumber,
             joining: joining,
             answer: answer

@@ -72,7 +72,7 @@ final class MQTTSubscriptions: Sendable {
         removeRepeated(connection.driver.repeatedSerials)
     }
 
-    /// Lets go of a connection that is over.
+    /// Lets go of a connection.
     func detach(_ connection: MQTTConnection) {
         let isPresent = state.withLock { state in
             guard state.connection === connection else { return false }
@@ -89,8 +89,7 @@ final class MQTTSubscriptions: Sendable {
 
     /// Restores every filter over a connection.
     ///
-    /// A filter that the server no longer grants, or no longer supports, ends its streams with the refusal; the others go
-    /// on.
+    /// A filter that the server refuses now ends its streams with the refusal; the others go on.
     ///
     /// - Parameters:
     ///   - connection: The connection.
@@ -105,11 +104,14 @@ final class MQTTSubscriptions: Sendable {
         }
         try await withThrowingTaskGroup { group in
             let left = state.withLock { $0.table.left.all }
-            let limits = connection.driver.limits
-            for batch in left.batches(within: limits, \.text) {
+            let (limits, stated) = (connection.driver.limits, configuration.filtersPerPacket)
+            var window = MQTTPacketWindow()
+            for batch in left.batches(of: stated ?? window.size, within: limits, \.text) {
+                try await window.waitForRoom(in: &group)
                 group.addTask { try await self.unsubscribe(batch, over: connection) }
             }
-            for batch in requests.packets(within: limits) {
+            for batch in requests.packets(within: limits, stated: stated) {
+                try await window.waitForRoom(in: &group)
                 let isAnswered = restore(batch, over: connection)
                 group.addTask { try await isAnswered.value() }
             }
@@ -170,7 +172,7 @@ final class MQTTSubscriptions: Sendable {
             guard let (answers, requests) = try added?.get() else {
                 throw WaybillError(.notConnected, "there is no connection").about(request)
             }
-            for batch in requests.packets(within: limits) {
+            for batch in requests.packets(within: limits, stated: configuration.filtersPerPacket) {
                 var request = request
                 request.topics = [batch[0].filter]
                 _ = ask(batch, request, options.timeout, since: events.timestamp, over: connection)
@@ -269,16 +271,16 @@ final class MQTTSubscriptions: Sendable {
 
     /// Ends every stream of some filters, and tells the server now or when there is a connection again.
     ///
-    /// Up to 100 filters go into one UNSUBSCRIBE, and no more than the server's limit of a packet permits.
+    /// One UNSUBSCRIBE has up to 100 filters, or as many as are stated, within the server's limit of a packet.
     ///
     /// - Returns: The receipt; of several packets the last, unless one states a reason.
-    /// - Throws: The first refusal, after all packets; any other error at once.
+    /// - Throws: The first refusal, after all packets; other errors at once.
     func unsubscribe(_ filters: [String], _ request: Request) async throws -> Receipt {
         let limits = state.withLock { $0.connection }?.driver.limits ?? MQTTServerLimits()
         let userProperties = request.headers.pairs
-        var receipt = Receipt(of: request.topic)
-        var refusal: WaybillError?
-        for batch in filters.batches(within: limits, beside: userProperties, \.self) {
+        var (receipt, refusal) = (Receipt(of: request.topic), WaybillError?.none)
+        let stated = shared.value.filtersPerPacket
+        for batch in filters.batches(of: stated, within: limits, beside: userProperties, \.self) {
             do {
                 let one = try await unsubscribe(packet: batch, request)
                 if receipt.reason == nil { receipt = one }

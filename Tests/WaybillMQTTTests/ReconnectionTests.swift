@@ -118,9 +118,8 @@ struct ReconnectionTests {
             .reset
         )
         let second = ScriptedByteStream.accepted(
-            // One packet subscribes to both filters.
-            .expect(("82 0A 0003 0001 74 01 0001 75 01" as Hex).bytes),
-            .reply(("90 04 0003 80 01 30 04 0001 75 79" as Hex).bytes)
+            .expect(("82 06 0003 0001 74 01 82 06 0004 0001 75 01" as Hex).bytes),
+            .reply(("90 03 0003 80 90 03 0004 01 30 04 0001 75 79" as Hex).bytes)
         )
         let (transport, provider) = try scripted([first, second])
         let refused = try await provider.messages(.subscribe(qos: .atLeastOnce))

@@ -43,9 +43,8 @@ struct ConnectionResumeTests {
         let firstSend = try #require(words.firstIndex(of: "← \(way.sendWord)"))
         let before = words[..<firstSend]
         #expect(before.first == "← CONNECT")
-        let isBatched = way == .mqtt311
-        #expect(before.count { $0 == "← \(way.subscribeWord)" } == (isBatched ? 1 : 2), "\(words)")
-        #expect(before.count { $0 == "→ \(way.subscribedWord)" } == (isBatched ? 1 : 2), "\(words)")
+        #expect(before.count { $0 == "← \(way.subscribeWord)" } == 2, "\(words)")
+        #expect(before.count { $0 == "→ \(way.subscribedWord)" } == 2, "\(words)")
         withExtendedLifetime(others) {}
     }
 
