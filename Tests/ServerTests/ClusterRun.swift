@@ -85,6 +85,10 @@
         /// The smallest number of messages: `WAYBILL_CLUSTER_MESSAGES`, or 1,000 for each kill.
         static let messages = number("MESSAGES") ?? kills * 1_000
         private static let period = Duration.seconds(10)
+        /// More numbers than this are not sent, however long the kills take: for four times the expected time, and for
+        /// five minutes at least, since a node of a busy machine needs minutes to be in step.
+        private static let capacity =
+            messages * max(4, Int(Duration.seconds(300) / (period * kills)))
         private static let lanes = 50
         /// Errors after which a message may be sent again: it is lost, or may come twice.
         private static let retried: Set<WaybillError.Code> = [
@@ -101,13 +105,13 @@
             private let state = Locked(State())
             private let begin = ContinuousClock.now
             private let interval = period * kills / messages
-            /// More numbers than this are not sent, however long the kills take.
-            let capacity = messages * 4
 
             /// The next number, and the time to send it at; nil when all are sent.
             func next() -> (number: Int, time: ContinuousClock.Instant)? {
                 state.withLock { state in
-                    guard state.next < (state.isCalm ? messages : capacity) else { return nil }
+                    guard state.next < (state.isCalm ? messages : ClusterRun.capacity) else {
+                        return nil
+                    }
                     defer { state.next += 1 }
                     return (state.next, state.isCalm ? begin : begin + interval * state.next)
                 }
@@ -135,7 +139,7 @@
         init(_ name: String, _ cluster: Cluster) {
             self.name = name
             self.cluster = cluster
-            ledger = NumberedLedger(count: Self.messages * 4, lanes: Self.lanes)
+            ledger = NumberedLedger(count: Self.capacity, lanes: Self.lanes)
         }
 
         /// Makes the run, and expects that nothing is lost.
@@ -224,7 +228,7 @@
                 try await Task.sleep(for: .seconds(1))
                 try await cluster.start(node)
                 // Without traffic a kill would show nothing.
-                guard dispenser.count < dispenser.capacity else { throw NumbersSpent(node: node) }
+                guard dispenser.count < Self.capacity else { throw NumbersSpent(node: node) }
                 try await Task.sleep(until: next, clock: .continuous)
                 // The next period begins with traffic in both directions.
                 for pulse in [published, arrived] { try await pulse.nextBeat(within: .seconds(60)) }
