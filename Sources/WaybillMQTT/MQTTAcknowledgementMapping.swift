@@ -29,7 +29,7 @@ enum MQTTAcknowledgementMapping {
             guard isAccepted else { throw MQTTMapping.unsupported("nack in 3.1.1", request) }
             try MQTTMapping.refuse(
                 [
-                    .headers: !request.headers.isEmpty,
+                    .headers: request.statesHeaders,
                     .acknowledgementReason: options.statesReason,
                 ],
                 request,

@@ -25,7 +25,7 @@ enum MQTTDisconnectMapping {
         guard version == .v5 else {
             try MQTTMapping.refuse(
                 [
-                    .headers: !request.headers.isEmpty,
+                    .headers: request.statesHeaders,
                     .disconnectReason: options.statesReason,
                     .sessionExpiry: options.sessionExpiry != nil,
                 ],

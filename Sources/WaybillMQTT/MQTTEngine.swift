@@ -159,14 +159,17 @@ final class MQTTEngine: Sendable {
             try await connector.disconnect(request, options)
             return Receipt()
         case .unsubscribe(let options):
+            let request = fitting(request)
             let filters = try MQTTSubscribeMapping.unsubscription(
                 request,
                 options,
                 version: version
             )
             try lifecycle.requests.check(request)
-            // Headers need a connection: without one, the next connection only gets the filter.
-            if !request.headers.isEmpty { _ = try lifecycle.requests.current(for: request) }
+            // User properties need a connection: without one, the next connection only gets the filter.
+            if !request.headers.isEmpty {
+                _ = try lifecycle.requests.current(for: request)
+            }
             return try await subscriptions.unsubscribe(filters, request)
         case .ack(let id, let options):
             return try await acknowledge(id, options, isAccepted: true, request)
@@ -199,10 +202,21 @@ final class MQTTEngine: Sendable {
         return try await deliveries.perform(id, answer, options, request)
     }
 
+    /// The request without the headers of interceptors, for which MQTT 3.1.1 has no place.
+    private func fitting(_ request: Request) -> Request {
+        guard version != .v5, !request.headers.isEmpty, !request.statesHeaders else {
+            return request
+        }
+        var request = request
+        request.headers = [:]
+        return request
+    }
+
     func subscribe(_ request: Request) async throws -> Messages<Message> {
         guard case .subscribe(let options) = request.command else {
             throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
         }
+        let request = fitting(request)
         let all = try MQTTSubscribeMapping.subscriptions(request, options, version: version)
         return try await lifecycle.requests.subscribe(
             request,

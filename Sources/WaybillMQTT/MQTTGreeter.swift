@@ -99,7 +99,7 @@ struct MQTTGreeter: Sendable {
         case .v3_1_1:
             try MQTTMapping.refuse(
                 [
-                    .headers: !request.headers.isEmpty,
+                    .headers: request.statesHeaders,
                     .authenticator: configuration.authenticator != nil,
                     .sessionExpiry: options.sessionExpiry != nil,
                 ],

@@ -55,7 +55,7 @@ enum MQTTPublishMapping {
             if hasContentTypeAlone { return properties }
             try MQTTMapping.refuse(
                 [
-                    .headers: !request.headers.isEmpty, .expiry: options.expiry != nil,
+                    .headers: request.statesHeaders, .expiry: options.expiry != nil,
                     .responseTopic: options.responseTopic != nil,
                     .correlationData: options.correlationData != nil,
                     .isText: options.isText != nil,

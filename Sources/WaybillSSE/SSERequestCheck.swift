@@ -136,7 +136,7 @@ package struct SSERequestCheck: Sendable {
                 .credentials: options.userName != nil || options.password != nil,
                 .will: options.will != nil, .cleanStart: options.cleanStart != nil,
                 .sessionExpiry: options.sessionExpiry != nil,
-                .keepAlive: options.keepAlive != nil, .headers: !request.headers.isEmpty,
+                .keepAlive: options.keepAlive != nil, .headers: request.statesHeaders,
             ],
             request
         )
@@ -148,7 +148,7 @@ package struct SSERequestCheck: Sendable {
         }
         try refuse(
             [
-                .headers: !request.headers.isEmpty, .disconnectReason: options.statesReason,
+                .headers: request.statesHeaders, .disconnectReason: options.statesReason,
                 .closeTimeout: options.timeout != nil,
                 .drainTimeout: options.drainTimeout != nil,
                 .sessionExpiry: options.sessionExpiry != nil,

@@ -87,7 +87,7 @@ package enum STOMPMapping {
         guard request.topic == nil else { throw unsupported("topic of a disconnect", request) }
         try refuse(
             [
-                .headers: !request.headers.isEmpty, .disconnectReason: options.statesReason,
+                .headers: request.statesHeaders, .disconnectReason: options.statesReason,
                 .sessionExpiry: options.sessionExpiry != nil,
                 // The receipt of DISCONNECT follows all others, so closing already waits for them.
                 .drainTimeout: options.drainTimeout != nil,

@@ -52,6 +52,20 @@ final class Log: Sendable {
     let mock = MockTransport()
     let log = Log()
 
+    @Test(
+        "A fault of the entry is not retried, whatever an interceptor or a policy decides",
+        arguments: [WaybillError.Code.unsupported, .invalidEntry, .encodingFailed]
+    )
+    func faultsOfEntries(code: WaybillError.Code) async throws {
+        mock.expect(.send, .failure(WaybillError(code, "never")), .success)
+        let policy = RetryPolicy(codes: [code])
+        let provider = Provider<TestEntry>(transport: mock)
+            .intercepted(Retrying(decision: .retry(count: 3, delay: .zero)), policy)
+        let error = await expectError(code) { try await provider.request(.send(.text("x"))) }
+        #expect(error?.attempt == 1)
+        #expect(mock.requests.count == 1)
+    }
+
     @Test("Each sees the last one's result; the original stays as it was")
     func order() async throws {
         mock.expect(.send)

@@ -107,6 +107,11 @@ final class Interception: Sendable {
 
     // MARK: Retries
 
+    /// The errors that no interceptor and no policy is asked about.
+    private static let faultsOfEntries: Set<WaybillError.Code> = [
+        .unsupported, .invalidEntry, .encodingFailed,
+    ]
+
     /// Waits until the next attempt is due, and counts it in the context.
     ///
     /// - Parameters:
@@ -127,6 +132,8 @@ final class Interception: Sendable {
         error.topic = error.topic ?? original.topic
         error.command = error.command ?? original.command.name
         log(.failure, .inbound, "\(error)")
+        // The entry itself is at fault, so each further attempt would fail in the same way.
+        guard !Self.faultsOfEntries.contains(error.code) else { throw error }
         // Another attempt would open a connection that the app has closed.
         guard !context.memory.isDisconnected else { throw error }
         let delay = try await delayBeforeRetry(original, after: error, context)

@@ -28,6 +28,8 @@ public protocol Interceptor: Sendable {
 
     /// Decides whether a failed request is retried; the first decision other than `noOpinion` counts.
     ///
+    /// It is never asked about `unsupported`, `invalidEntry` and `encodingFailed`, which each attempt would meet again.
+    ///
     /// For a CONNECT that a transport sends by itself, only a refusal by the server is passed here (`unauthorized`,
     /// `rejected`). The transport itself decides when to reconnect after a loss.
     ///

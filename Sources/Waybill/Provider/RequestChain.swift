@@ -33,9 +33,12 @@ public struct RequestChain: Sendable {
     private let interception: Interception
     /// Kept only for requests that a transport may have to repeat: a copy costs as much as an interceptor.
     private let origin: Origin?
+    /// Whether the entry itself states headers.
+    let statesHeaders: Bool
 
     init(_ interception: Interception, _ original: Request, _ context: InterceptorContext) {
         self.interception = interception
+        statesHeaders = !original.headers.isEmpty
         origin =
             switch original.command {
             case .connect, .subscribe: Origin(original, context)
@@ -46,6 +49,7 @@ public struct RequestChain: Sendable {
     private init(_ interception: Interception) {
         self.interception = interception
         origin = nil
+        statesHeaders = false
     }
 
     /// The entry's own request, before the interceptors; nil for commands other than `connect` and `subscribe`.

@@ -67,6 +67,11 @@ public struct Request: Sendable {
         }
     }
 
+    /// Whether the entry itself states headers.
+    ///
+    /// A frame without a place for headers refuses these. It leaves out those that interceptors add.
+    package var statesHeaders: Bool { !headers.isEmpty && chain?.statesHeaders ?? true }
+
     /// The retry policy of the entry.
     var retry: RetryPolicy? { box?.retry }
 
