@@ -130,8 +130,9 @@ public struct MQTTConfiguration: Sendable {
     /// The maximum number of filters in a SUBSCRIBE or UNSUBSCRIBE, from 1; nil by default.
     ///
     /// With nil, each call is a packet of its own, with up to 100 filters, and a reconnection sends the packets of the
-    /// calls again. A number also lets a reconnection combine calls. Some servers close the connection on more filters
-    /// than their quota (AWS IoT Core: 8).
+    /// calls again, at most eight of them unconfirmed. With a number, a reconnection also combines calls: with hundreds of
+    /// subscriptions that saves many round trips. Some servers close the connection on more filters than their quota
+    /// (AWS IoT Core: 8).
     public var filtersPerPacket: Int?
     /// The maximum number of unacknowledged messages of QoS 1 and 2 from the server; 1,024 by default.
     ///

@@ -53,6 +53,9 @@ package struct MQTTLeftFilters: Sendable {
         remove { numbers.contains($0.number) }
     }
 
+    /// Those of some filters that were not confirmed meanwhile, and have no listener again.
+    func present(among filters: [Filter]) -> [Filter] { all.filter(Set(filters).contains) }
+
     /// Removes all of them, as the server has none.
     mutating func removeAll() { remove { _ in true } }
 

@@ -1,9 +1,11 @@
 /// Lets so many packets be unconfirmed while filters are restored.
 struct MQTTPacketWindow {
-    /// The number of packets, and of filters to leave in one packet, that no broker with a known quota refuses.
+    /// The number of filters in a packet that no broker with a known quota refuses.
     ///
-    /// AWS IoT Core takes eight filters in a packet and closes the connection on more.
-    let size = 8
+    /// AWS IoT Core takes eight and closes the connection on more.
+    static let leastQuota = 8
+
+    private let size = 8
     private var count = 0
 
     /// Waits for a confirmation if the window is full.

@@ -4,6 +4,11 @@ import WaybillSession
 
 /// Converts subscriptions into the filters of SUBSCRIBE packets, and checks requests to unsubscribe.
 enum MQTTSubscribeMapping {
+    /// A request of the transport's own, for errors and for packets without properties.
+    static func request(_ filter: String?) -> Request {
+        Request(topic: filter, command: .subscribe(SubscribeOptions()))
+    }
+
     /// Returns the filters of a subscribe request, without duplicates.
     static func subscriptions(
         _ request: Request,

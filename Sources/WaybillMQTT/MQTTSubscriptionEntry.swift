@@ -35,7 +35,7 @@ package struct MQTTFilterRequest: Sendable {
     let identifier: UInt32?
     /// The user properties of the SUBSCRIBE.
     let userProperties: [MQTTUserProperty]
-    /// The call that the filter was last sent for.
+    /// The call that the filter is sent for.
     let call: UInt64
     /// Counts requests.
     package let number: UInt64
@@ -61,7 +61,7 @@ struct MQTTSubscriptionEntry: Sendable {
     var state: MQTTFilterState
     /// Counts filters, in the order of subscribing.
     let order: UInt64
-    /// The call that has asked for the filter last.
+    /// The last call whose SUBSCRIBE the server has granted, or the first one.
     ///
     /// A reconnection sends the filters of one call in one packet.
     private(set) var call: UInt64
@@ -157,9 +157,13 @@ struct MQTTSubscriptionEntry: Sendable {
     /// Keeps the retained messages that are on their way for the present listeners.
     mutating func divideRetained() { retainedTo = retainedTo ?? listeners }
 
+    /// Whether the answer to a request is awaited.
+    func awaits(_ request: MQTTFilterRequest) -> Bool {
+        pending.contains { $0.number == request.number }
+    }
+
     mutating func noteSent(_ request: MQTTFilterRequest) {
         pending.append(request)
-        call = request.call
         mayBeKnown = true
     }
 
@@ -206,6 +210,7 @@ struct MQTTSubscriptionEntry: Sendable {
         state = .subscribed(quality)
         let granted = pending.remove(at: index)
         subscription = granted.subscription
+        call = granted.call
         guard !granted.joining.isEmpty else { return true }
         retainedTo = (hasBacklog ? retainedTo ?? [] : []) + granted.joining
         return true

@@ -330,6 +330,11 @@ package struct MQTTSubscriptionTable: Sendable {
         return actions + [.answer(answer, .failure(error))]
     }
 
+    /// Those of some requests whose answer is still awaited: listeners may have left before a request is sent.
+    package func awaited(among requests: [MQTTFilterRequest]) -> [MQTTFilterRequest] {
+        requests.filter { router[$0.filter]?.awaits($0) == true }
+    }
+
     // MARK: Connections
 
     /// Notes that the connection is lost.

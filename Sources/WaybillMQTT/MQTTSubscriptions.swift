@@ -106,7 +106,8 @@ final class MQTTSubscriptions: Sendable {
             let left = state.withLock { $0.table.left.all }
             let (limits, stated) = (connection.driver.limits, configuration.filtersPerPacket)
             var window = MQTTPacketWindow()
-            for batch in left.batches(of: stated ?? window.size, within: limits, \.text) {
+            let leaving = stated ?? MQTTPacketWindow.leastQuota
+            for batch in left.batches(of: leaving, within: limits, \.text) {
                 try await window.waitForRoom(in: &group)
                 group.addTask { try await self.unsubscribe(batch, over: connection) }
             }
@@ -117,7 +118,6 @@ final class MQTTSubscriptions: Sendable {
             }
             try await group.waitForAll()
         }
-        // Not before: held back, the server could not answer.
         pressure.attach(connection.reading)
         connection.driver.endOpening()
         // The connection may have ended meanwhile: then the pressure must not keep it.
@@ -377,13 +377,11 @@ final class MQTTSubscriptions: Sendable {
         _ requests: [MQTTFilterRequest],
         over connection: MQTTConnection
     ) -> Promise<Void> {
-        let lossTime = state.withLock { $0.lossTime }
-        let request = Self.request(requests.first?.filter)
+        let (lossTime, requests) = state.withLock {
+            ($0.lossTime, $0.table.awaited(among: requests))
+        }
+        let request = MQTTSubscribeMapping.request(requests.first?.filter)
         return ask(requests, request, nil, since: lossTime, over: connection)
-    }
-
-    private static func request(_ filter: String?) -> Request {
-        Request(topic: filter, command: .subscribe(SubscribeOptions()))
     }
 
     /// Has the server forget filters, and waits for that.
@@ -391,11 +389,13 @@ final class MQTTSubscriptions: Sendable {
         _ left: [MQTTLeftFilters.Filter],
         over connection: MQTTConnection
     ) async throws {
+        let left = state.withLock { $0.table.left.present(among: left) }
+        guard !left.isEmpty else { return }
         do {
-            let request = Self.request(left.first?.text)
+            let request = MQTTSubscribeMapping.request(left.first?.text)
             _ = try await connection.driver.unsubscribe(left.map(\.text), request) { _ in }
         } catch let error as WaybillError where !error.leavesRequestOpen {
-            // A filter that the server refuses, or that cannot be sent, must not keep the others. It may stay there.
+            // A filter that the server refuses, or that cannot be sent, must not keep the others.
             if left.count > 1 {
                 for one in left { try await unsubscribe([one], over: connection) }
             }
@@ -454,7 +454,7 @@ final class MQTTSubscriptions: Sendable {
         }
     }
 
-    /// Stores the filters that were left if they have changed; one caller at a time, with no lock held.
+    /// Stores the filters that were left if they have changed, with no lock held.
     private func saveLeft() {
         // Not under another client identifier: the next process leaves them in the session of its own one.
         guard let store, session.isStored else { return }

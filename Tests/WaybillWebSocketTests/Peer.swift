@@ -65,6 +65,8 @@ final class Peer: Dialer {
     /// The number of times its stream has ended.
     var ends: Int { state.withLock { $0.ends } }
 
+    func stopReading() { state.withLock { $0.driver }?.setReading(false) }
+
     /// Has the server act without an event.
     func act(_ body: @Sendable (inout WebSocketConnection, WireInstant) -> Void) {
         state.withLock { $0.driver }?.withCore(.immediate, body)

@@ -44,6 +44,19 @@ struct WebSocketTests {
         try await socket.close()
     }
 
+    @Test("A send that waits for room fails when the connection ends before its bytes have left")
+    func lostWithoutRoom() async throws {
+        let peer = Peer(capacity: 65_536)
+        let socket = try await peer.connect()
+        peer.stopReading()
+        let message = [UInt8](repeating: 1, count: 2 << 20)
+        let sending = Task { try await socket.send(message) }
+        try await waitUntil { socket.unsentByteCount > 1 << 20 }
+        peer.pair.reset()
+        let error = await #expect(throws: WaybillError.self) { try await sending.value }
+        #expect(error?.code == .connectionLost)
+    }
+
     @Test("The request says where, and what the configuration adds")
     func request() async throws {
         let peer = Peer { driver, event in

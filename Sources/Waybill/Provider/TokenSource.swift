@@ -1,8 +1,8 @@
 /// A source of tokens: a key chain, a sign-in, an identity provider.
 ///
-/// A ``TokenInterceptor`` stores the token, and has one call of its source at a time. It stops waiting at the time
-/// limit, and when no request needs the token any more. The task of the call is then cancelled. A source should return
-/// soon after that, since another call may follow.
+/// A ``TokenInterceptor`` stores the token, and has one call of its source at a time. A call goes on when no request
+/// waits for it any more. It is cancelled at the time limit and by ``TokenInterceptor/forget()``, and should return soon
+/// after that, since another call may follow. Without a time limit, a source that never answers blocks all requests.
 ///
 /// A request that a source makes through a provider with the same interceptor skips that interceptor, because it would
 /// wait for itself. This also covers the tasks that the source starts before the call returns, but not detached tasks.

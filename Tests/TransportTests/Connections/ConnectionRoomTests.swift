@@ -41,6 +41,20 @@ struct ConnectionRoomTests {
         #expect(error?.topic == "room")
     }
 
+    @Test("It may have arrived, so no policy sends it again", arguments: Way.shared)
+    func notRepeated(way: Way) async throws {
+        let (bench, provider) = try await blocked(way)
+        let policy = RetryPolicy(delay: .none, codes: [.connectionLost])
+        let entries = Array(repeating: Self.line(way), count: 10)
+        let call = Call { await provider.intercepted(policy).request(contentsOf: entries) }
+        await untilQuiet()
+        bench.broker.dropConnections()
+        let errors = try await call.value().compactMap { result in
+            if case .failure(let error) = result { error } else { WaybillError?.none }
+        }
+        #expect(errors.first?.code == .connectionLost && errors.first?.attempt == 1)
+    }
+
     @Test("So does the one of a sequence that waits", arguments: Way.shared)
     func sequence(way: Way) async throws {
         let (bench, provider) = try await blocked(way)
