@@ -229,15 +229,16 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             rounds += 1
             switch written {
             case .success(let count):
-                let (waiters, drained, hasMore, mayRead) = state.withLock { state in
+                let (waiters, drained, hasMore, mayRead, wantsTimer) = state.withLock { state in
                     (
                         state.noteWritten(count, of: total), state.takeDrainNotice(), state.hasMore,
-                        state.endUnsentHold()
+                        state.endUnsentHold(), state.wantsTimer
                     )
                 }
                 for waiter in waiters { waiter.resume() }
                 drained?()
                 if mayRead { tellReading() }
+                if wantsTimer { rearm() }
                 if rounds >= DriverLimits.roundsInTurn, hasMore, stream.scheduleFlush() { return }
             case .failure(let error):
                 // A failed write shows that the peer has closed, and usually the peer has sent a reason. The stream
