@@ -232,7 +232,7 @@ let package = Package(
             "WaybillSessionTests",
             [
                 "Waybill", "WaybillSession", "WaybillLink", "WaybillTesting", "HTTPWire",
-                "WireCore", "TransportTestSupport", "WireTestSupport",
+                "WebSocketWire", "WireCore", "TransportTestSupport", "WireTestSupport",
             ]
         ),
         .executableTarget(
