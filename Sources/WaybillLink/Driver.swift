@@ -104,8 +104,8 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
 
     /// Suspends for the pause of a send.
     ///
-    /// - Throws: `LinkError.endOfStream` if the connection ended before the bytes of the send had left;
-    ///   `CancellationError` if the task is cancelled while it waits for unsent bytes; the send itself stays.
+    /// - Throws: `LinkError.endOfStream` if the connection ended before enough unsent bytes had left, those of the send
+    ///   possibly among them; `CancellationError` if the task is cancelled while it waits; the send itself stays.
     package func wait(for pause: SendPause) async throws {
         switch pause {
         case .none: break
@@ -233,15 +233,16 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
             rounds += 1
             switch written {
             case .success(let count):
-                let (waiters, drained, hasMore, mayRead) = state.withLock { state in
+                let (waiters, drained, hasMore, mayRead, wantsTimer) = state.withLock { state in
                     (
                         state.noteWritten(count, of: total), state.takeDrainNotice(), state.hasMore,
-                        state.endUnsentHold()
+                        state.endUnsentHold(), state.wantsTimer
                     )
                 }
                 for waiter in waiters { waiter.resume() }
                 drained?()
                 if mayRead { tellReading() }
+                if wantsTimer { rearm() }
                 if rounds >= DriverLimits.roundsInTurn, hasMore, stream.scheduleFlush() { return }
             case .failure(let error):
                 // A failed write shows that the peer has closed, and usually the peer has sent a reason. The stream

@@ -310,14 +310,22 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     mutating func takeBytesToWrite(at now: WireInstant) -> ByteWriter? {
         guard writeTurn.isFree, !isOver, unwritable == nil else { return nil }
         isGathering = false
-        if writing.isEmpty {
+        let isRest = !writing.isEmpty
+        if !isRest {
             guard !core.outbound.isEmpty else { return nil }
             swap(&writing, &core.outbound)
             pacer.noteFlush(messages: messagesWaiting, at: now)
             messagesWaiting = 0
         }
+        core.noteGiven(isRest: isRest, at: now)
         _ = writeTurn.begin()
         return writing
+    }
+
+    /// Whether the core has a new deadline since its bytes were given to the stream.
+    var wantsTimer: Bool {
+        guard !core.isFinished, let wanted = core.deadline else { return false }
+        return !timer.covers(wanted)
     }
 
     /// Notes that a write has failed.

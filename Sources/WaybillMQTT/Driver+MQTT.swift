@@ -51,6 +51,11 @@ extension Driver where Core == MQTTClientConnection {
         }
     }
 
+    /// Judges the messages that are sent again by the end of the connection.
+    func noteEnd(_ end: ReplaySuspicion.End) -> MQTTReplayFinding {
+        withCore { core, now in core.noteEnd(end, at: now) }
+    }
+
     /// The limits of the server.
     var limits: MQTTServerLimits { withCore { core, _ in core.limits } }
 

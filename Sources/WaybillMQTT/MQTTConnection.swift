@@ -48,22 +48,11 @@ final class MQTTConnection: TransportConnection {
         let course = learning?.begin()
         network = course?.network
         self.shared = shared
-        let configuration = shared.value
         self.subscriptions = subscriptions
         self.session = session
         stream = link.stream
         self.authentication = authentication
-        var core = MQTTClientConfiguration()
-        core.version = configuration.version == .v5 ? .v5 : .v3_1_1
-        core.maximumPacketSize = configuration.maximumPacketSize
-        core.inflightWindow = min(max(configuration.inflightWindow, 1), 65_535)
-        core.connectTimeout = link.timeLeft
-        core.acknowledgementTimeout = configuration.acknowledgementTimeout
-        core.usesTopicAliases = configuration.usesTopicAliases
-        core.isTracing = configuration.wireLogger != nil
-        core.keepAliveProbe = course?.probe
-        // Set without automatic reconnection, too, because a connection follows a pause in any case.
-        core.keepsSession = true
+        let core = MQTTClientConfiguration(shared.value, within: link.timeLeft, course?.probe)
         driver = Driver(
             core: MQTTClientConnection(configuration: core),
             stream: link.stream,
@@ -110,8 +99,9 @@ final class MQTTConnection: TransportConnection {
                 receive: { self.handle($0) },
                 end: { error in
                     let end = self.state.withLock { $0.end }
+                    let finding = self.driver.noteEnd(end.replayEnd(error))
                     self.noteDoubt()
-                    let cause = self.cause(of: end, error)
+                    let cause = self.cause(of: end, error, finding)
                     self.noteLateAttempt(end, error)
                     self.rememberKeepAlive()
                     self.handBack()
@@ -121,6 +111,7 @@ final class MQTTConnection: TransportConnection {
                     onEnd(cause)
                     self.authentication?.end(cause ?? end.statedAbandonment?.value)
                     self.handleEnd(cause)
+                    self.session.note(finding, cause, reportingTo: self.subscriptions.events)
                     self.ended.resolve(.success(()))
                 }
             )
@@ -262,7 +253,8 @@ final class MQTTConnection: TransportConnection {
         isObserved: Bool = true,
         storedNumber: UInt64? = nil,
         isSentAnew: Bool = false,
-        isSentOnce: Bool = false
+        isSentOnce: Bool = false,
+        suspicion: ReplaySuspicion.Record = .clear
     ) throws(WaybillError) {
         do throws(MQTTSendError) {
             try driver.withCore { (core, now) throws(MQTTSendError) in
@@ -274,7 +266,8 @@ final class MQTTConnection: TransportConnection {
                         payload: request.body,
                         storedNumber: storedNumber,
                         isSentAnew: isSentAnew,
-                        isSentOnce: isSentOnce
+                        isSentOnce: isSentOnce,
+                        suspicion: suspicion
                     )
                     try core.publish(message, call: call, timeout: timeout, at: now)
                 }
@@ -363,8 +356,12 @@ final class MQTTConnection: TransportConnection {
     }
 
     /// Returns the cause of the end; nil if this side ended the connection.
-    private func cause(of end: MQTTConnectionEnd, _ error: LinkError?) -> WaybillError? {
-        var cause = end.cause(error)
+    private func cause(
+        of end: MQTTConnectionEnd,
+        _ error: LinkError?,
+        _ finding: MQTTReplayFinding
+    ) -> WaybillError? {
+        var cause = end.cause(error, finding)
         if end.reasonCode == .sessionTakenOver, session.takeLateAttempt(at: now) {
             cause = MQTTErrorMapping.takenOverByLateAttempt
         }
@@ -471,6 +468,7 @@ final class MQTTConnection: TransportConnection {
             }
         case .completed(let call): (call as? MQTTPendingCall)?.succeed(.completed)
         case .sessionLost(let call): (call as? MQTTPendingCall)?.fail(MQTTErrorMapping.exchangeLost)
+        case .cleared(let number): session.storeEnds(0, of: number)
         case .mustStore(let step):
             session.store(step) { [driver] in
                 driver.withCore { core, now in core.stored(step, at: now) }

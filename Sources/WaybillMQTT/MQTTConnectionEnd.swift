@@ -2,7 +2,7 @@ package import MQTTWire
 package import Waybill
 package import WaybillLink
 import WaybillSession
-import WireCore
+package import WireCore
 
 /// Why a connection ends, and the calls that end with it.
 package struct MQTTConnectionEnd: Sendable {
@@ -49,6 +49,37 @@ package struct MQTTConnectionEnd: Sendable {
         case (.endOfStream?, let error?), (nil, let error?): WaybillError(error)
         case (let closure?, _): MQTTErrorMapping.error(closure)
         case (nil, nil): nil
+        }
+    }
+
+    /// Returns the cause of the end, with what it says about the messages that are sent again.
+    ///
+    /// A server that ends the connection because of a message is no reason against another connection: the message is
+    /// sent alone there, or has failed.
+    package func cause(_ error: LinkError?, _ finding: MQTTReplayFinding) -> WaybillError? {
+        let cause = cause(error)
+        guard let cause, let reasonCode, reasonCode != .sessionTakenOver, cause.code == .rejected
+        else { return cause }
+        switch finding {
+        case .none: return cause
+        case .unclear, .counted, .rejected:
+            return WaybillError(.connectionLost, cause.message, restating: cause)
+        }
+    }
+
+    /// Why the connection has ended, for the messages that are sent again (MQTT 5, 3.14.2.1).
+    package func replayEnd(_ error: LinkError?) -> ReplaySuspicion.End {
+        switch (closure, error) {
+        case (.disconnectedByServer(let code, _)?, _):
+            switch code {
+            case .packetTooLarge, .payloadFormatInvalid, .topicNameInvalid: .named
+            case .serverBusy, .serverShuttingDown, .keepAliveTimeout, .sessionTakenOver,
+                .quotaExceeded, .useAnotherServer, .serverMoved, .maximumConnectTime:
+                .unrelated
+            default: .closed
+            }
+        case (.endOfStream?, let error?): ReplaySuspicion.End(error)
+        default: .unrelated
         }
     }
 

@@ -58,6 +58,7 @@ final class MQTTEngine: Sendable {
         let session = MQTTSession(
             environment: environment,
             acknowledgementTimeout: configuration.acknowledgementTimeout,
+            messageStore: configuration.store,
             store: restored == nil ? nil : configuration.store,
             restored: restored ?? MQTTSessionState(),
             of: restored == nil ? nil : configuration.clientIdentifier

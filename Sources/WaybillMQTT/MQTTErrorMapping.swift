@@ -92,6 +92,11 @@ package enum MQTTErrorMapping {
                 "the server has lost its session: the message may have arrived or not"
             )
         case .refused(let refusal): Self.refusal(refusal)
+        case .endedConnections(let count):
+            WaybillError(
+                .rejected,
+                "the server ended \(count) connection\(count == 1 ? "" : "s") after this message"
+            )
         }
     }
 

@@ -48,7 +48,7 @@ struct MQTTOutbox: Sendable {
     ///   - options: The options of its command.
     ///   - limit: The longest wait for the store.
     ///   - session: Has the exchange of the message.
-    ///   - send: Sends it, with its number if its packet identifier follows from that.
+    ///   - send: Sends it, with its number in the store.
     /// - Returns: The receipt.
     /// - Throws: The errors of ``MQTTStoreClient/add(_:within:isDiscarded:)`` and of `send`.
     func keeping(
@@ -56,7 +56,7 @@ struct MQTTOutbox: Sendable {
         _ options: SendOptions,
         within limit: Duration,
         in session: MQTTSession,
-        _ send: (_ storedNumber: UInt64?) async throws -> Receipt
+        _ send: (_ storedNumber: UInt64) async throws -> Receipt
     ) async throws -> Receipt {
         let id: StoredMessage.ID
         do {
@@ -69,7 +69,7 @@ struct MQTTOutbox: Sendable {
             throw error.about(request)
         }
         do {
-            let receipt = try await send(keepsExchanges ? id : nil)
+            let receipt = try await send(id)
             store.remove(id)
             return receipt
         } catch let error as WaybillError where error.code == .shutDown {
@@ -150,7 +150,8 @@ struct MQTTOutbox: Sendable {
             publish: publish,
             payload: request.body,
             storedNumber: message.id,
-            isSentAnew: true
+            isSentAnew: true,
+            suspicion: ReplaySuspicion.Record(ends: message.suspiciousEnds)
         )
     }
 
@@ -244,8 +245,9 @@ struct MQTTOutbox: Sendable {
                 request,
                 timeout: Self.never,
                 call,
-                storedNumber: keepsExchanges ? message.id : nil,
-                isSentAnew: true
+                storedNumber: message.id,
+                isSentAnew: true,
+                suspicion: ReplaySuspicion.Record(ends: message.suspiciousEnds)
             )
         } catch {
             guard error.code != .notConnected else { throw error }
@@ -275,7 +277,7 @@ package final class MQTTStoredCall: MQTTCall {
     let didEnd: @Sendable () -> Void
     /// Called after it with the answer to a message.
     private let didAnswer: (@Sendable (MQTTReasonCode, MQTTProperties) -> Void)?
-    /// Called when the message was dropped as the session was resumed.
+    /// Called when the message was dropped.
     private let didDrop: Drop?
 
     init(
@@ -294,9 +296,16 @@ package final class MQTTStoredCall: MQTTCall {
         didAnswer?(code, properties)
     }
 
-    /// Notes that the message was dropped as the session was resumed.
-    func drop(_ message: MQTTDroppedMessage) {
-        guard let didDrop else { return didEnd() }
+    /// Notes that the message was dropped.
+    ///
+    /// - Returns: Whether that was reported.
+    @discardableResult
+    func drop(_ message: MQTTDroppedMessage) -> Bool {
+        guard let didDrop else {
+            didEnd()
+            return false
+        }
         didDrop(self, message)
+        return true
     }
 }

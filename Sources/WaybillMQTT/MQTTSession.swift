@@ -42,24 +42,29 @@ final class MQTTSession: Sendable {
     private let acknowledgementTimeout: Duration
     /// The store that has the exchanges; nil if they end with the process.
     private let store: (any SessionStore)?
+    /// The store that has the messages; nil without one.
+    let messageStore: (any SessionStore)?
     /// The client identifier whose exchanges the store has; nil without a store.
     private let storedOwner: String?
 
     /// - Parameters:
     ///   - environment: The clock.
     ///   - acknowledgementTimeout: The time limit of a call that waits for the end of a received message's exchange.
+    ///   - messageStore: The store that has the messages.
     ///   - store: The store that has the exchanges.
     ///   - restored: The state at the end of an earlier process.
     ///   - owner: The client identifier of that state; nil without a store.
     init(
         environment: LinkEnvironment,
         acknowledgementTimeout: Duration,
+        messageStore: (any SessionStore)? = nil,
         store: (any SessionStore)? = nil,
         restored: MQTTSessionState = MQTTSessionState(),
         of owner: String? = nil
     ) {
         clock = environment.clock
         self.acknowledgementTimeout = acknowledgementTimeout
+        self.messageStore = messageStore
         self.store = store
         storedOwner = owner
         state.withLock { state in

@@ -230,6 +230,15 @@ struct SQLiteBacklog {
         }
     }
 
+    mutating func setSuspiciousEnds(_ count: Int, of id: StoredMessage.ID) {
+        guard !isClosed, sizes[id] != nil else { return }
+        if insertions[id] != nil {
+            insertions[id]?.message.suspiciousEnds = count
+        } else {
+            changes.ends[id] = count
+        }
+    }
+
     mutating func beginSession(_ name: String) {
         loseSession()
         change { $0.session = name }
@@ -307,6 +316,9 @@ struct SQLiteBacklog {
                 changes.removals.remove(id)
                 if let stage = changes.stages.removeValue(forKey: id) {
                     self.insertions[id]?.message.stage = stage
+                }
+                if let ends = changes.ends.removeValue(forKey: id) {
+                    self.insertions[id]?.message.suspiciousEnds = ends
                 }
             }
         }

@@ -13,6 +13,8 @@ struct SQLiteChanges {
     /// The messages to remove.
     var removals: Set<StoredMessage.ID> = []
     var stages: [StoredMessage.ID: StoredMessage.Stage] = [:]
+    /// The numbers of suspicious ends.
+    var ends: [StoredMessage.ID: Int] = [:]
     /// Whether an identifier is known.
     var received: [UInt16: Bool] = [:]
     var filters: [String]?
@@ -21,11 +23,11 @@ struct SQLiteChanges {
 
     var isEmpty: Bool {
         !isClearing && !isSessionLost && session == nil && removals.isEmpty && stages.isEmpty
-            && received.isEmpty && filters == nil
+            && ends.isEmpty && received.isEmpty && filters == nil
     }
 
     /// The number of entries.
-    var count: Int { removals.count + stages.count + received.count }
+    var count: Int { removals.count + stages.count + ends.count + received.count }
 
     mutating func clear() {
         let completions = completions
@@ -43,6 +45,7 @@ struct SQLiteChanges {
     mutating func remove(_ id: StoredMessage.ID) {
         removals.insert(id)
         stages[id] = nil
+        ends[id] = nil
     }
 
     /// Puts changes that could not be written before these.
@@ -54,6 +57,7 @@ struct SQLiteChanges {
         merged.session = session ?? merged.session
         for id in removals { merged.remove(id) }
         merged.stages.merge(stages) { $1 }
+        merged.ends.merge(ends) { $1 }
         merged.received.merge(received) { $1 }
         merged.filters = filters ?? merged.filters
         merged.completions = completions

@@ -179,6 +179,10 @@ final class SQLiteFile: @unchecked Sendable {
             let values = (Int64(stage.rawValue), Int64(bitPattern: id))
             try database.run(.setStage, .integer(values.0), .integer(values.1))
         }
+        for (id, count) in changes.ends {
+            let values = (Int64(count), Int64(bitPattern: id))
+            try database.run(.setSuspiciousEnds, .integer(values.0), .integer(values.1))
+        }
         for (identifier, isKnown) in changes.received {
             try database.run(
                 isKnown ? .insertReceived : .removeReceived,
@@ -212,7 +216,8 @@ final class SQLiteFile: @unchecked Sendable {
             .integer(Int64(message.stage.rawValue)),
             message.responseTopic.map { .text($0) } ?? .null,
             message.correlationData.map { .blob($0) } ?? .null,
-            message.isText.map { .integer($0 ? 1 : 0) } ?? .null
+            message.isText.map { .integer($0 ? 1 : 0) } ?? .null,
+            .integer(Int64(message.suspiciousEnds))
         )
     }
 

@@ -48,6 +48,10 @@ enum SQLiteSchema {
         ALTER TABLE message ADD COLUMN correlation_data BLOB;
         ALTER TABLE message ADD COLUMN is_text INTEGER;
         """,
+        // The connections in a row that the server has ended after a message.
+        """
+        ALTER TABLE message ADD COLUMN suspicious_ends INTEGER NOT NULL DEFAULT 0;
+        """,
     ]
 }
 
@@ -58,14 +62,14 @@ enum SQLiteStatement: String, CaseIterable {
     case insert = """
         INSERT INTO message
             (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, size, attempts, stage,
-            response_topic, correlation_data, is_text)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)
+            response_topic, correlation_data, is_text, suspicious_ends)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)
         """
     case remove = "DELETE FROM message WHERE id = ?"
     /// The last column is the length of the others that have one, without reading them whole.
     case messages = """
         SELECT id, topic, body, content_type, headers, qos, is_retained, stored, expiry, attempts, stage,
-            response_topic, correlation_data, is_text,
+            response_topic, correlation_data, is_text, suspicious_ends,
             ifnull(length(CAST(topic AS BLOB)), 0) + ifnull(length(body), 0)
             + ifnull(length(CAST(content_type AS BLOB)), 0) + ifnull(length(headers), 0)
             + ifnull(length(CAST(response_topic AS BLOB)), 0) + ifnull(length(correlation_data), 0)
@@ -91,6 +95,7 @@ enum SQLiteStatement: String, CaseIterable {
     case setLast = "UPDATE store SET last = ?"
     case setSession = "UPDATE store SET session = ?"
     case setStage = "UPDATE message SET stage = ? WHERE id = ?"
+    case setSuspiciousEnds = "UPDATE message SET suspicious_ends = ? WHERE id = ?"
     case resetStages = "UPDATE message SET stage = 1 WHERE stage = 2"
     case received = "SELECT identifier FROM received ORDER BY identifier"
     case insertReceived = "INSERT OR IGNORE INTO received VALUES (?)"

@@ -51,6 +51,12 @@ extension SQLiteSessionStore {
         plan()
     }
 
+    /// Stores a number of suspicious ends, soon after the call returns.
+    public func setSuspiciousEnds(_ count: Int, of id: StoredMessage.ID) {
+        state.withLock { $0.backlog.setSuspiciousEnds(count, of: id) }
+        plan()
+    }
+
     /// Stores the identifier of a received message, and calls `done` after the write.
     public func insertReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
         state.withLock { state in

@@ -14,7 +14,8 @@ struct UnreadableColumn: Error {
 extension StoredMessage {
     /// Reads a row of `SQLiteStatement.messages`.
     ///
-    /// The count of attempts is for the app's information: one that cannot be read is 0.
+    /// The count of attempts is for the app's information: one that cannot be read is 0. So is a number of suspicious
+    /// ends, because it only grows again.
     init(_ row: SQLiteRow) throws(UnreadableColumn) {
         func read<Value>(_ name: String, _ value: Value?) throws(UnreadableColumn) -> Value {
             guard let value else { throw UnreadableColumn(name: name) }
@@ -29,7 +30,7 @@ extension StoredMessage {
         }
         let number = try integer("id", 0, 1...SQLiteSchema.maximumNumber)
         // Before anything is read.
-        _ = try integer("size", 14, 0...Int64(SQLiteSchema.maximumSize))
+        _ = try integer("size", 15, 0...Int64(SQLiteSchema.maximumSize))
         let qos = try integer("qos", 5, 1...2)
         let isRetained = try integer("is_retained", 6, 0...1)
         _ = try read("stored", row.integer(7))
@@ -51,5 +52,6 @@ extension StoredMessage {
         id = UInt64(number)
         attempts = Int(Int32(clamping: max(0, row.integer(9) ?? 0)))
         self.stage = stage == 2 ? .released : .published
+        suspiciousEnds = Int(UInt16(clamping: row.integer(14) ?? 0))
     }
 }

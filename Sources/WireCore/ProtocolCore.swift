@@ -47,6 +47,13 @@ package protocol ProtocolCore: Sendable {
     /// Notes that the driver has stopped or resumed reading; unread data must not count as silence.
     mutating func holdReading(_ isHeld: Bool, at now: WireInstant)
 
+    /// Notes that outbound bytes are given to the stream.
+    ///
+    /// - Parameters:
+    ///   - isRest: Whether an earlier write has left them; otherwise they are all of ``outbound``.
+    ///   - now: The current time.
+    mutating func noteGiven(isRest: Bool, at now: WireInstant)
+
     /// Notes that the peer will send nothing more.
     mutating func receiveEndOfStream(at now: WireInstant)
 
@@ -72,6 +79,8 @@ extension ProtocolCore {
     package var hasMoreInput: Bool { false }
 
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {}
+
+    package mutating func noteGiven(isRest: Bool, at now: WireInstant) {}
 
     package mutating func receiveLoss(at now: WireInstant) {
         receiveEndOfStream(at: now)

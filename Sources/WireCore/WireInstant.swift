@@ -15,6 +15,9 @@ package struct WireInstant: Hashable, Comparable, Sendable {
     /// The driver's origin.
     package static let zero = WireInstant(nanoseconds: 0)
 
+    /// Later than every other instant.
+    package static let never = WireInstant(nanoseconds: .max)
+
     /// Returns this instant moved by a duration; saturates instead of overflowing.
     package func advanced(by duration: Duration) -> WireInstant {
         advanced(byNanoseconds: duration.wireNanoseconds)

@@ -222,6 +222,24 @@ import Testing
         }
     }
 
+    @Test("Each test that needs the real clock has `RealTime` in its name, by which it is found")
+    func realTime() throws {
+        var count = 0
+        for file in try Self.files(in: "Tests") where !file.path.contains("TestSupport/") {
+            for (number, line) in file.lines.enumerated() where line.contains(".realTime,") {
+                count += 1
+                let declaration = file.lines[number...].prefix(12).first { line in
+                    line.contains("func ") || line.contains("struct ")
+                }
+                #expect(
+                    declaration.map { $0.contains("RealTime") || $0.contains("realTime") } == true,
+                    "\(file.path):\(number + 1)"
+                )
+            }
+        }
+        #expect(count >= 7)
+    }
+
     @Test("Each @unchecked Sendable has its proof in the comment before it")
     func unchecked() throws {
         for file in try Self.files(in: "Sources") {

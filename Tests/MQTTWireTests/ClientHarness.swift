@@ -100,6 +100,7 @@ struct ClientHarness {
             let caller = dropped.call.map { "\(number($0))" } ?? "a message without a call"
             switch dropped.cause {
             case .sessionLost: log.append("lost \(caller)")
+            case .endedConnections(let count): log.append("rejected \(caller) after \(count)")
             case .refused(let error):
                 log.append(
                     "refused \(caller) \("\(error)".replacing(/MQTTWire\.\w+\./, with: "."))"
@@ -213,6 +214,7 @@ struct ClientHarness {
             case .subscribed(let call, let suback, _):
                 log.append("subscribed \(number(call)) \(suback.reasonCodes)")
             case .unsubscribed(let call, _): log.append("unsubscribed \(number(call))")
+            case .cleared(let number): log.append("cleared \(number)")
             case .mustStore(let step):
                 steps.append(step)
                 log.append("store \("\(step)".replacing(/MQTTWire\.\w+\./, with: "."))")

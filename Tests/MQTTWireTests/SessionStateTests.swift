@@ -110,10 +110,7 @@ struct SessionStateTests {
         #expect(harness.told() == ["timed out 2", "timed out 4"], "told once, lost or not")
         harness.resume()
         #expect(harness.told() == [])
-        #expect(
-            harness.sent == [.message("1", .atLeastOnce, id: 1)],
-            "it was sent once, so it goes on without its caller"
-        )
+        #expect(harness.sent == [], "the callers were told, so nothing is sent anew")
     }
 
     @Test("No CONNACK in time: the session goes on to the next connection")
@@ -163,7 +160,7 @@ struct SessionStateTests {
                 ? [
                     .pubrel(.ack(2)), .message("1", .atLeastOnce, id: 1, dup: true),
                     .message("3", .exactlyOnce, id: 3, dup: true),
-                ] : [.message("1", .atLeastOnce, id: 1)]
+                ] : []
             #expect(harness.sent == sent, "stage \(stage)")
             // After the session is lost, a withdrawn message is already gone.
             let isTold = !isPresent && stage < 3

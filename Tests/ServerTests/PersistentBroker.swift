@@ -18,7 +18,8 @@
 
         private var store: String { folder.appendingPathComponent("mosquitto.db").path }
 
-        init() async throws {
+        /// - Parameter settings: Further lines of its configuration.
+        init(_ settings: [String] = []) async throws {
             port = try Self.freePort()
             folder = FileManager.default.temporaryDirectory
                 .appendingPathComponent("waybill-broker-\(UInt64.random(in: 0 ... .max))")
@@ -31,7 +32,7 @@
                 "max_queued_messages 0", "max_inflight_messages 1000",
             ]
             let user = getuid() == 0 ? ["user root"] : []
-            try (user + lines + [""]).joined(separator: "\n")
+            try (user + lines + settings + [""]).joined(separator: "\n")
                 .write(to: folder.appendingPathComponent("conf"), atomically: true, encoding: .utf8)
             try await start()
         }

@@ -37,7 +37,8 @@ package struct InSimulation: SuiteTrait, TestTrait, TestScoping {
     /// Makes a body that may outlive the call: a test that waits for ever stays suspended when its world ends.
     ///
     /// `withoutActuallyEscaping` would trap then. A parameter that escapes and one that does not are passed in the
-    /// same way. Swift Testing composes the body of closures that escape, so its context can be retained.
+    /// same way. Swift Testing (6.3, `Runner._applyScopingTraits`) composes the body of closures that escape, so its
+    /// context can be retained. To be read again with each new toolchain.
     private static func escaping(_ body: Body) -> Body {
         let retain: (@escaping Body) -> Body = { $0 }
         return unsafeBitCast(retain, to: ((Body) -> Body).self)(body)

@@ -5,7 +5,7 @@ import WaybillMQTT
 import WaybillTesting
 
 /// Headers for frames that have no place for them.
-@Suite("Headers of interceptors and of entries", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Headers of interceptors and of entries", .inSimulation, .timeLimit(.minutes(30)))
 struct InterceptorHeaderTests {
     /// Adds a header to every request.
     private struct Tagging: Interceptor {

@@ -8,7 +8,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Topics, destinations, filters and event types that are equal as Swift strings and differ for servers, end to end.
-@Suite("Names as bytes, over the loopback broker", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Names as bytes, over the loopback broker", .inSimulation, .timeLimit(.minutes(30)))
 struct NameByteTests {
     private enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case mqtt311, mqtt5, stomp

@@ -6,7 +6,7 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// One provider over transports with fewer features.
-@Suite("Portable entries over every transport", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Portable entries over every transport", .inSimulation, .timeLimit(.minutes(30)))
 struct PortabilityTests {
     private static let options: [(UnsupportedOption, EntryCommand)] = [
         (.qos, .send(qos: .exactlyOnce)), (.retain, .send(retain: true)),

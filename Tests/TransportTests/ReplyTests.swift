@@ -15,7 +15,7 @@ private struct Marking: Interceptor {
     }
 }
 
-@Suite("Request and reply (feature 153)", .inSimulation, .timeLimit(.minutes(5))) struct ReplyTests
+@Suite("Request and reply (feature 153)", .inSimulation, .timeLimit(.minutes(30))) struct ReplyTests
 {
     @Test(
         "The same entries and the same calls over every transport",

@@ -8,7 +8,7 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// The records of loggers and observers for a whole conversation, on every transport.
-@Suite("Secrets", .inSimulation, .timeLimit(.minutes(5))) struct SecretTests {
+@Suite("Secrets", .inSimulation, .timeLimit(.minutes(30))) struct SecretTests {
     private static let secret = "s3cret"
 
     /// Collects lines from any thread.

@@ -8,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// One call, one sequence, several topics.
-@Suite("Several topics in one subscription", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Several topics in one subscription", .inSimulation, .timeLimit(.minutes(30)))
 struct SeveralTopicsTests {
     /// An entry that has several topics.
     private enum News: EntryType {

@@ -8,7 +8,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Streams whose provider and transport have no other references, over real sockets.
-@Suite("Every transport: the lifetime of streams", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Every transport: the lifetime of streams", .inSimulation, .timeLimit(.minutes(30)))
 struct StreamLifetimeTests {
     enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case mqtt, stomp, events, mock

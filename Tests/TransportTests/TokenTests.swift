@@ -8,7 +8,7 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// One enum, one interceptor, real frames: a refused token is replaced once.
-@Suite("Tokens over every transport", .inSimulation, .timeLimit(.minutes(5))) struct TokenTests {
+@Suite("Tokens over every transport", .inSimulation, .timeLimit(.minutes(30))) struct TokenTests {
     private enum Entry: EntryType {
         case connect
         case listen
@@ -102,7 +102,7 @@ import WaybillTesting
     }
 }
 
-@Suite("Retries and disconnects over real frames", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Retries and disconnects over real frames", .inSimulation, .timeLimit(.minutes(30)))
 struct RetryTests {
     private static func entry(_ kind: EntryCommand.Kind) -> Plain {
         switch kind {

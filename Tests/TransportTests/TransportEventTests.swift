@@ -13,7 +13,7 @@ import WaybillTesting
 #endif
 
 /// The events of observers over MQTT and STOMP. `StreamEventTests` tests them for event streams.
-@Suite("Transports with a life cycle: events", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Transports with a life cycle: events", .inSimulation, .timeLimit(.minutes(30)))
 struct TransportEventTests {
     private static let secret = "s3cret"
     /// Long, since other tests run at the same time.

@@ -15,7 +15,7 @@
     #endif
 
     /// A CONNECT without an answer, over a real socket, on a clock that stands still.
-    @Suite("MQTT transport: attempts that are given up", .inSimulation, .timeLimit(.minutes(5)))
+    @Suite("MQTT transport: attempts that are given up", .inSimulation, .timeLimit(.minutes(30)))
     struct AbandonedAttemptTests {
         /// A server that reads and sends nothing.
         private final class SilentServer: ByteStreamReceiver {

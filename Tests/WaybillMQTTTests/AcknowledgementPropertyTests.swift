@@ -9,7 +9,7 @@ import WireCore
 import WireTestSupport
 
 /// Reasons of PUBACK and PUBREC, and the end of a QoS 2 exchange (MQTT 5, 3.4, 3.5 and 4.3.3).
-@Suite("MQTT transport: answers to received messages", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: answers to received messages", .inSimulation, .timeLimit(.minutes(30)))
 struct AcknowledgementPropertyTests {
     private static let entry = AnyEntry.subscribe(
         topic: "t",

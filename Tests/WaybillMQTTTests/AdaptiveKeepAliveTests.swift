@@ -9,7 +9,7 @@ import WireCore
 import WireTestSupport
 
 /// Pings whose interval is learned, on a clock that stands still.
-@Suite("MQTT transport: adaptive keep alive", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: adaptive keep alive", .inSimulation, .timeLimit(.minutes(30)))
 struct AdaptiveKeepAliveTests {
     private static let ping = ("C0 00" as Hex).bytes
     private static let pong = ("D0 00" as Hex).bytes

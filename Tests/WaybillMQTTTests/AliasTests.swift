@@ -6,7 +6,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("MQTT transport: topic aliases", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: topic aliases", .inSimulation, .timeLimit(.minutes(30)))
 struct AliasTests {
     private struct Outcome: Sendable {
         var sent = 0

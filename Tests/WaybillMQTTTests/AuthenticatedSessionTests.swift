@@ -7,7 +7,7 @@ import WireCore
 import WireTestSupport
 
 /// Sessions that outlive their connections, with and without an authenticator.
-@Suite("MQTT transport: sessions and authentication", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: sessions and authentication", .inSimulation, .timeLimit(.minutes(30)))
 struct AuthenticatedSessionTests {
     private static let accepted = ("20 07 00 00 04 15 0001 6D" as Hex).bytes
 

@@ -8,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// Time limits and cancellation of enhanced authentication, by a manual clock.
-@Suite("MQTT transport: time limits of an authentication", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: time limits of an authentication", .inSimulation, .timeLimit(.minutes(30)))
 struct AuthenticationTimeTests {
     /// The length of CONNECT with the client identifier `c` and the method `m`.
     private static let connectByteCount = 31

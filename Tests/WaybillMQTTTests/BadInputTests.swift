@@ -13,7 +13,7 @@ import WireCore
 #endif
 
 /// Invalid input throws a typed error before any byte is written, and disturbs no other call.
-@Suite("MQTT transport: bad input", .inSimulation, .timeLimit(.minutes(5))) struct BadInputTests {
+@Suite("MQTT transport: bad input", .inSimulation, .timeLimit(.minutes(30))) struct BadInputTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let name: String
         let entry: MQTTEntry

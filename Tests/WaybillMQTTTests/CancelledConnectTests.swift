@@ -18,7 +18,7 @@ import WireTestSupport
 @Suite(
     "MQTT transport: a connect that is cancelled at its CONNACK",
     .inSimulation,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct CancelledConnectTests {
     /// A stream whose peer is the test.

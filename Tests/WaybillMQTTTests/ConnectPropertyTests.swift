@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Every field and property of CONNECT, set and left out, byte by byte (3.1.1, 3.1; MQTT 5, 3.1).
-@Suite("MQTT transport: every property of CONNECT", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: every property of CONNECT", .inSimulation, .timeLimit(.minutes(30)))
 struct ConnectPropertyTests {
     private func expect(
         _ packet: Hex,

@@ -43,6 +43,59 @@ import WireCore
         #expect(Self.end(closure).isGivenUp(error) == isGivenUp)
     }
 
+    @Test(
+        "What an end says about the messages that are sent again",
+        arguments: [
+            (.endOfStream, .endOfStream, .closed), (.endOfStream, .reset, .closed),
+            (.endOfStream, .truncated, .closed), (.endOfStream, .pathLost, .unrelated),
+            (.endOfStream, .silent, .unrelated), (.endOfStream, .timedOut, .unrelated),
+            (.endOfStream, .closed, .unrelated), (.endOfStream, nil, .unrelated),
+            (.endOfStream, .system(errorNumber: 113, call: "read"), .unrelated),
+            (nil, nil, .unrelated), (nil, .reset, .unrelated),
+            (.disconnected, .endOfStream, .unrelated), (.connectTimedOut, nil, .unrelated),
+            (.keepAliveTimedOut, .endOfStream, .unrelated),
+            (.violation(.secondConnack), nil, .unrelated),
+            (.refused(.serverBusy, MQTTProperties()), .endOfStream, .unrelated),
+        ] as [(MQTTClosure?, LinkError?, ReplaySuspicion.End)]
+    )
+    func replayEnd(_ closure: MQTTClosure?, _ error: LinkError?, _ end: ReplaySuspicion.End) {
+        #expect(Self.end(closure).replayEnd(error) == end)
+    }
+
+    @Test(
+        "The reasons of a DISCONNECT that name a message, and those that have nothing to do with it"
+    )
+    func replayReasons() {
+        let named: Set<UInt8> = [0x90, 0x95, 0x99]
+        let unrelated: Set<UInt8> = [0x89, 0x8B, 0x8D, 0x8E, 0x97, 0x9C, 0x9D, 0xA0]
+        for code in UInt8.min ... .max {
+            let closure = MQTTClosure.disconnectedByServer(
+                MQTTReasonCode(rawValue: code),
+                MQTTProperties()
+            )
+            let end: ReplaySuspicion.End =
+                named.contains(code) ? .named : unrelated.contains(code) ? .unrelated : .closed
+            #expect(Self.end(closure).replayEnd(.endOfStream) == end)
+            #expect(Self.end(closure).replayEnd(nil) == end)
+        }
+    }
+
+    @Test("A DISCONNECT that is final leads to another connection while messages are sent again")
+    func replayCause() {
+        @Sendable func cause(_ code: MQTTReasonCode, _ finding: MQTTReplayFinding) -> WaybillError
+            .Code?
+        {
+            Self.end(.disconnectedByServer(code, MQTTProperties())).cause(nil, finding)?.code
+        }
+        for code in [MQTTReasonCode.packetTooLarge, .protocolError] {
+            #expect(cause(code, .none) == .rejected)
+            #expect(cause(code, .unclear) == .connectionLost)
+            #expect(cause(code, .counted(ends: 1, storedNumber: nil)) == .connectionLost)
+        }
+        #expect(cause(.sessionTakenOver, .unclear) == .rejected)
+        #expect(cause(.notAuthorized, .unclear) == .unauthorized)
+    }
+
     @Test("CONNACK and DISCONNECT redirect, with two of their codes")
     func redirect() {
         var properties = MQTTProperties()

@@ -10,7 +10,7 @@ import WireTestSupport
 @Suite(
     "MQTT transport: acknowledgements while a connection is made",
     .inSimulation,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct EarlyAcknowledgementTests {
     private static func opening(_ qos: UInt8) -> [ScriptedByteStream.Step] {

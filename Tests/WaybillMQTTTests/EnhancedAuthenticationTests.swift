@@ -6,7 +6,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("MQTT transport: enhanced authentication", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: enhanced authentication", .inSimulation, .timeLimit(.minutes(30)))
 struct EnhancedAuthenticationTests {
     /// A broker with the user `user` and the password `pencil`.
     private func scram(

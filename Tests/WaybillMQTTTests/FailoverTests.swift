@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Several hosts, and a proxy before them, on a clock that stands still.
-@Suite("MQTT transport: hosts and proxies", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: hosts and proxies", .inSimulation, .timeLimit(.minutes(30)))
 struct FailoverTests {
     /// CONNACK codes "server unavailable" and "bad user name or password" (3.1.1, 3.2.2.3).
     private static let unavailable = ("20 02 00 03" as Hex).bytes

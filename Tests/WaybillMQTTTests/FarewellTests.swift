@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// The last packet to the server (MQTT 5, 3.14).
-@Suite("MQTT transport: the last packet", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: the last packet", .inSimulation, .timeLimit(.minutes(30)))
 struct FarewellTests {
     /// CONNECT of MQTT 5: client identifier `c`, clean start, keep alive 60, session expiry 3600, receive maximum
     /// 1,024, packets up to 1 MiB, topic alias maximum 16.

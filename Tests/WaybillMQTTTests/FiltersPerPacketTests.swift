@@ -6,7 +6,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Reconnections at servers that limit the filters of a packet.
-@Suite("MQTT transport: filters in a packet", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: filters in a packet", .inSimulation, .timeLimit(.minutes(30)))
 struct FiltersPerPacketTests {
     private static let topics: [UInt8] = Array(0x61...0x69)
 
@@ -92,6 +92,85 @@ struct FiltersPerPacketTests {
         try await Provider<AnyEntry>(transport: transport)
             .request(AnyEntry(topics: names, command: .unsubscribe))
         #expect(script.isComplete && script.failures == [])
+        await transport.shutdown()
+        withExtendedLifetime(messages) {}
+    }
+
+    /// Two connections: the first one ends after these steps, and the second one follows the others.
+    private func client(
+        _ first: [ScriptedByteStream.Step],
+        _ second: [ScriptedByteStream.Step],
+        _ clock: ManualClock
+    ) throws -> (MQTTTransport, Provider<AnyEntry>, ScriptedByteStream) {
+        let opening: [ScriptedByteStream.Step] = [.expect(Packet.connect), .reply(Packet.connack)]
+        let next = ScriptedByteStream(steps: opening + second)
+        let (transport, _) = try scripted(
+            [ScriptedByteStream(steps: opening + first), next],
+            clock: clock
+        )
+        return (transport, Provider<AnyEntry>(transport: transport), next)
+    }
+
+    @Test("A call that the server has answered by closing decides no packet of the next connection")
+    func refusedByClosing() async throws {
+        let clock = ManualClock()
+        let (transport, provider, next) = try client(
+            [
+                .expect(Self.packet(0x82, 1, [0x61])), .reply(Self.suback(1)),
+                .expect(Self.packet(0x82, 2, [0x62])), .reply(Self.suback(2)),
+                // The same filters in one packet, for a better quality of service.
+                .skip(12), .reset,
+            ],
+            [
+                .expect(Self.packet(0x82, 4, [0x61]) + Self.packet(0x82, 5, [0x62])),
+                .reply(Self.suback(4) + Self.suback(5)),
+            ],
+            clock
+        )
+        let first = try await provider.messages(.subscribe(topic: "a", qos: .atLeastOnce))
+        let second = try await provider.messages(.subscribe(topic: "b", qos: .atLeastOnce))
+        await expectError(.connectionLost) {
+            _ = try await provider.messages(.subscribe(topics: ["a", "b"], qos: .exactlyOnce))
+        }
+        try await waitUntil(moving: { clock.advance(by: .milliseconds(10)) }) {
+            "\(transport.states.current)" == "connected"
+        }
+        #expect(next.isComplete && next.failures == [])
+        await transport.shutdown()
+        withExtendedLifetime((first, second)) {}
+    }
+
+    @Test("A filter that is left while the window is full is not sent any more")
+    func leftMeanwhile() async throws {
+        let clock = ManualClock()
+        var steps: [ScriptedByteStream.Step] = []
+        for (index, topic) in Self.topics.enumerated() {
+            steps.append(.expect(Self.packet(0x82, UInt8(index + 1), [topic])))
+            steps.append(.reply(Self.suback(UInt8(index + 1))))
+        }
+        let restored = Self.topics[..<8].enumerated().map { index, topic in
+            Self.packet(0x82, UInt8(index + 10), [topic])
+        }
+        let (transport, provider, next) = try client(
+            steps + [.skip(6), .reset],
+            [
+                .expect(Array(restored.joined())),
+                .expect(Self.packet(0xA2, 18, [0x69])),
+                .reply([0xB0, 2, 0, 18] + Array((10...17).map { Self.suback($0) }.joined())),
+            ],
+            clock
+        )
+        var messages: [Messages<Message>] = []
+        for topic in Self.topics {
+            let name = String(decoding: [topic], as: UTF8.self)
+            messages.append(try await provider.messages(.subscribe(topic: name, qos: .atLeastOnce)))
+        }
+        try await provider.request(.send(topic: "t", body: .text("x")))
+        try await waitUntil(moving: { clock.advance(by: .milliseconds(10)) }) { next.hasReached(3) }
+        messages.removeLast().cancel()
+        try await waitUntil { "\(transport.states.current)" == "connected" }
+        await untilQuiet()
+        #expect(next.isComplete && next.failures == [])
         await transport.shutdown()
         withExtendedLifetime(messages) {}
     }

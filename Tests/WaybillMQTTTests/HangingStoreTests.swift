@@ -75,7 +75,7 @@ private final class HangingStore: SessionStore {
     }
 }
 
-@Suite("MQTT transport: a store that does not answer", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: a store that does not answer", .inSimulation, .timeLimit(.minutes(30)))
 struct HangingStoreTests {
     private let store = HangingStore()
     private let clock = ManualClock()

@@ -6,7 +6,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// A server that resumes a session before the app has subscribed.
-@Suite("MQTT transport: late subscribers", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: late subscribers", .inSimulation, .timeLimit(.minutes(30)))
 struct LateDeliveryTests {
     /// A session that is present, and two messages of QoS 1: `a` to `t` and `b` to `u`.
     private static let resumed =

@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Filters without a listener, on a server that keeps the session and has not got the UNSUBSCRIBE.
-@Suite("MQTT transport: what was left", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: what was left", .inSimulation, .timeLimit(.minutes(30)))
 struct LeftFilterTests {
     private func client(
         _ scripts: [ScriptedByteStream],

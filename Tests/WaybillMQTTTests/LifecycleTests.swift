@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Connections that follow a script, on a clock that stands still.
-@Suite("MQTT transport: lifecycle", .inSimulation, .timeLimit(.minutes(5))) struct LifecycleTests {
+@Suite("MQTT transport: lifecycle", .inSimulation, .timeLimit(.minutes(30))) struct LifecycleTests {
     private func client(
         _ scripts: [ScriptedByteStream],
         clock: ManualClock = ManualClock(),

@@ -8,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// Sends while there is no connection, and sends when there will be no more connection.
-@Suite("MQTT transport: offline (design 5.9)", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: offline (design 5.9)", .inSimulation, .timeLimit(.minutes(30)))
 struct OfflineTests {
     /// PUBLISH of QoS 1 to `t` with one byte.
     private func publish(_ id: UInt8, _ text: UInt8) -> [UInt8] {

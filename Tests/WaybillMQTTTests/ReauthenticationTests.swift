@@ -7,7 +7,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("MQTT transport: re-authentication", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: re-authentication", .inSimulation, .timeLimit(.minutes(30)))
 struct ReauthenticationTests {
     /// A broker whose answers a test changes, and a client of it.
     private struct Setting: Sendable {

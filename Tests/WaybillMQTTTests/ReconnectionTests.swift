@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Streams and calls across a lost connection, byte by byte. The first reconnection does not wait.
-@Suite("MQTT transport: reconnection (design 5.2)", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: reconnection (design 5.2)", .inSimulation, .timeLimit(.minutes(30)))
 struct ReconnectionTests {
     @Test(
         "A clean session: subscribed again, in-flight re-sent as new, then new traffic; the stream lives on"

@@ -9,7 +9,7 @@ import WireTestSupport
 @Suite(
     "MQTT transport: a server that sends its clients elsewhere (MQTT 5, 4.11)",
     .inSimulation,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct RedirectTests {
     private static let connack = ("20 03 00 00 00" as Hex).bytes

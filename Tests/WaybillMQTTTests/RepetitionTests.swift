@@ -11,7 +11,7 @@ import WireTestSupport
 @Suite(
     "MQTT transport: unread messages and their repetitions",
     .inSimulation,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct RepetitionTests {
     private static func publish(_ numbers: ClosedRange<UInt8>, isAgain: Bool = false) -> [UInt8] {

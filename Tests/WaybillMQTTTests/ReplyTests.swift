@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Requests and replies over MQTT 5 (4.10).
-@Suite("MQTT transport: request and reply", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: request and reply", .inSimulation, .timeLimit(.minutes(30)))
 struct ReplyTests {
     // MARK: Byte by byte
 

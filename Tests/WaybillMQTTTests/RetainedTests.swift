@@ -9,7 +9,7 @@ import WireTestSupport
 @Suite(
     "MQTT transport: retained messages for each listener",
     .inSimulation,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct RetainedTests {
     /// The texts up to the first live message. Retained ones are marked.

@@ -8,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// QoS 1 for messages that must not be sent again.
-@Suite("MQTT transport: messages that are sent once", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: messages that are sent once", .inSimulation, .timeLimit(.minutes(30)))
 struct SentOnceTests {
     /// PUBLISH of QoS 1 to `t` with one byte.
     private func publish(_ id: UInt8, _ text: UInt8) -> [UInt8] {

@@ -10,7 +10,7 @@ import WireTestSupport
 @Suite(
     "MQTT transport: filters within the limits of the server",
     .inSimulation,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct ServerLimitTests {
     private static let topics = (1...5).map { "building/\($0)/temperature" }

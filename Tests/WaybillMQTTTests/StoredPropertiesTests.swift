@@ -12,7 +12,11 @@ import WireTestSupport
 #endif
 
 /// What a PUBLISH of MQTT 5 says beside its topic and body, over the end of the process.
-@Suite("MQTT transport: the properties of a stored message", .inSimulation, .timeLimit(.minutes(5)))
+@Suite(
+    "MQTT transport: the properties of a stored message",
+    .inSimulation,
+    .timeLimit(.minutes(30))
+)
 struct StoredPropertiesTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let testDescription: String

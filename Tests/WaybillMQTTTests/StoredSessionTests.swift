@@ -16,7 +16,7 @@ import WireTestSupport
 @Suite(
     "MQTT transport: a session over the end of the process",
     .inSimulation,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct StoredSessionTests {
     private let store = InMemorySessionStore()

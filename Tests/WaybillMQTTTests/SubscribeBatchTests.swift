@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Several filters of one call, byte by byte.
-@Suite("MQTT transport: several filters in a packet", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport: several filters in a packet", .inSimulation, .timeLimit(.minutes(30)))
 struct SubscribeBatchTests {
     /// SUBSCRIBE to `a` and `b`.
     private static let subscribe = ("82 0A 0001 0001 61 01 0001 62 01" as Hex).bytes

@@ -25,7 +25,7 @@ private func bytes(_ hex: Hex) -> [UInt8] { hex.bytes }
 @Suite(
     "MQTT transport: properties of SUBSCRIBE and UNSUBSCRIBE",
     .inSimulation,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct SubscribePropertyTests {
     static let rows: [(String, [String], SubscribeOptions, Headers, Hex)] = [

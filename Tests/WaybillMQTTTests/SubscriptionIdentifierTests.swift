@@ -10,7 +10,7 @@ import WireTestSupport
 @Suite(
     "MQTT transport: subscription identifiers of the app",
     .inSimulation,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct SubscriptionIdentifierTests {
     private static func subscribe(_ topic: String, _ number: UInt32) -> AnyEntry {

@@ -5,7 +5,7 @@ import WaybillMQTT
 import WaybillTesting
 import WireTestSupport
 
-@Suite("MQTT transport over the loopback broker", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("MQTT transport over the loopback broker", .inSimulation, .timeLimit(.minutes(30)))
 struct TransportTests {
     @Test(
         "Every quality both ways, connecting on demand",

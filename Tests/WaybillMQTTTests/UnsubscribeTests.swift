@@ -6,7 +6,11 @@ import WaybillMQTT
 import WaybillTesting
 import WireTestSupport
 
-@Suite("MQTT transport: what UNSUBSCRIBE and CONNECT carry", .inSimulation, .timeLimit(.minutes(5)))
+@Suite(
+    "MQTT transport: what UNSUBSCRIBE and CONNECT carry",
+    .inSimulation,
+    .timeLimit(.minutes(30))
+)
 struct UnsubscribeTests {
     private struct Log: WireLogger {
         let lines = LineLog()

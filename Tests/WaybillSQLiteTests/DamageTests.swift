@@ -88,9 +88,9 @@ import WireTestSupport
     @Test("A file of a newer version is refused")
     func newer() throws {
         let temporary = try TemporaryStore.filled()
-        temporary.execute("PRAGMA user_version = 4")
+        temporary.execute("PRAGMA user_version = 5")
         #expect(reason(temporary) == .newerVersion)
-        temporary.execute("PRAGMA user_version = 3")
+        temporary.execute("PRAGMA user_version = 4")
         #expect(try temporary.open().messages().count == 200)
     }
 
@@ -123,6 +123,20 @@ import WireTestSupport
         // The lengths count, and not the number in the file: 3 bytes of the topic, 1 of the body, and 128.
         #expect(store.byteCount == 132)
         #expect(try store.insert(TemporaryStore.message(8)) == 8)
+    }
+
+    @Test("A file of the third version is brought up to date: its messages have no suspicious ends")
+    func third() throws {
+        let temporary = try TemporaryStore.filled(2)
+        temporary.execute(
+            "ALTER TABLE message DROP COLUMN suspicious_ends; PRAGMA user_version = 3"
+        )
+        var store = try temporary.open()
+        #expect(try store.messages().map(\.suspiciousEnds) == [0, 0])
+        store.setSuspiciousEnds(2, of: 2)
+        store.close()
+        store = try temporary.open()
+        #expect(try store.messages().map(\.suspiciousEnds) == [0, 2])
     }
 
     @Test("A file of the second version is brought up to date, and keeps its messages and stages")

@@ -91,6 +91,9 @@ import WireTestSupport
         Row("is_text = 'yes'", .opens([0, 2], told: [2])),
         Row("is_text = x'01'", .opens([0, 2], told: [2])),
         Row("is_text = 1", .opens([0, 1, 2])),
+        Row("suspicious_ends = -1", .opens([0, 1, 2])),
+        Row("suspicious_ends = 9223372036854775807", .opens([0, 1, 2])),
+        Row("suspicious_ends = 'many'", .opens([0, 1, 2])),
     ].map { Row("UPDATE message SET \($0.sql) WHERE id = 2", $0.expectation) }
 
     static let others: [Row] = [
@@ -158,14 +161,15 @@ import WireTestSupport
             """
             ALTER TABLE message RENAME TO old;
             CREATE TABLE message (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, attempts, size,
-                stage, response_topic, correlation_data, is_text);
+                stage, response_topic, correlation_data, is_text, suspicious_ends);
             INSERT INTO message SELECT id, topic, body, content_type, headers, qos, is_retained, stored, expiry,
-                attempts, size, stage, response_topic, correlation_data, is_text FROM old;
+                attempts, size, stage, response_topic, correlation_data, is_text, suspicious_ends FROM old;
             INSERT INTO message DEFAULT VALUES
             """,
             .opens([0, 1, 2], told: [0])
         ),
         Row("ALTER TABLE message RENAME COLUMN is_text TO was_text", .fails(.corrupt)),
+        Row("PRAGMA user_version = 3", .fails(.corrupt)),
         Row("PRAGMA user_version = 2", .fails(.corrupt)),
         Row("PRAGMA user_version = 1", .fails(.corrupt)),
         Row("PRAGMA user_version = 0", .fails(.corrupt)),

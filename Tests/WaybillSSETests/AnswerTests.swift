@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Responses with wrong content, or larger than a limit.
-@Suite("Event stream transport: answers", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: answers", .inSimulation, .timeLimit(.minutes(30)))
 struct AnswerTests {
     /// The text "no room" as gzip.
     private static let zipped: [UInt8] = [

@@ -8,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// The waits between a stream's attempts, to the millisecond.
-@Suite("Event stream transport: delays", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: delays", .inSimulation, .timeLimit(.minutes(30)))
 struct DelayTests {
     /// Random numbers that the test chooses.
     private final class Dice: Sendable {

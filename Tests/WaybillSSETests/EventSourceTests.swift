@@ -9,7 +9,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("Event source", .inSimulation, .timeLimit(.minutes(5))) struct EventSourceTests {
+@Suite("Event source", .inSimulation, .timeLimit(.minutes(30))) struct EventSourceTests {
     /// Records the calls of the handlers, one line for each.
     private final class Journal: Sendable {
         let lines: AsyncStream<String>

@@ -7,7 +7,7 @@ import WireCore
 import WireTestSupport
 
 /// The examples of the page "Event streams".
-@Suite("Guide: event streams", .inSimulation, .timeLimit(.minutes(5))) struct EventStreamExamples {
+@Suite("Guide: event streams", .inSimulation, .timeLimit(.minutes(30))) struct EventStreamExamples {
     @Test("Heads, comments and a restart")
     func streams() async throws {
         let broker = LoopbackBroker()

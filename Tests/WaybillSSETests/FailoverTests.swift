@@ -8,7 +8,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Several hosts, and a proxy before them, on a clock that stands still.
-@Suite("Event stream transport: hosts and proxies", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: hosts and proxies", .inSimulation, .timeLimit(.minutes(30)))
 struct FailoverTests {
     private func transport(
         _ server: HTTPServer,

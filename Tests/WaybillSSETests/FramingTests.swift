@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// The framings and codings of a stream's body, in pieces of every size.
-@Suite("Event stream transport: framing", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: framing", .inSimulation, .timeLimit(.minutes(30)))
 struct FramingTests {
     private static let plain = Array("data: a\n\ndata: b\n\n".utf8)
     private static let gzip: [UInt8] = [

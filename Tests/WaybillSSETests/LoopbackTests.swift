@@ -6,7 +6,7 @@ import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 
-@Suite("Event stream transport: the loopback broker", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: the loopback broker", .inSimulation, .timeLimit(.minutes(30)))
 struct LoopbackTests {
     private func broker(
         _ change: (inout LoopbackBroker.Configuration) -> Void = { _ in }

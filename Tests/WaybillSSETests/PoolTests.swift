@@ -8,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// Connections that sends to a host share.
-@Suite("Event stream transport: connections of sends", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: connections of sends", .inSimulation, .timeLimit(.minutes(30)))
 struct PoolTests {
     private static func options(_ timeout: Duration) -> StreamEntry {
         var options = SendOptions()

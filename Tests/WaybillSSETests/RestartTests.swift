@@ -10,7 +10,7 @@ import WireCore
 import WireTestSupport
 
 /// The data of a server beside its events, and streams that the app restarts.
-@Suite("Heads, comments and restarts of streams", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Heads, comments and restarts of streams", .inSimulation, .timeLimit(.minutes(30)))
 struct RestartTests {
     private func source(
         _ server: HTTPServer,

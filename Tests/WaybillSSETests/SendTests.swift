@@ -7,7 +7,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("Event stream transport: sends", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: sends", .inSimulation, .timeLimit(.minutes(30)))
 struct SendTests {
     private struct Note: Codable, Equatable, Sendable {
         var text: String

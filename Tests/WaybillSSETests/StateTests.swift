@@ -7,7 +7,7 @@ import WireCore
 import WireTestSupport
 
 /// The states of several streams, reported as one.
-@Suite("Event stream transport: states", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: states", .inSimulation, .timeLimit(.minutes(30)))
 struct StateTests {
     private final class Stream {}
 

@@ -5,7 +5,7 @@ import WaybillSSE
 import WaybillTesting
 import WireCore
 
-@Suite("Event stream transport: events", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: events", .inSimulation, .timeLimit(.minutes(30)))
 struct StreamEventTests {
     @Test("A stream that is dropped in the middle, from the first connection to the end")
     func dropped() async throws {

@@ -9,7 +9,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("Event stream transport: streams", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: streams", .inSimulation, .timeLimit(.minutes(30)))
 struct StreamTests {
     private func collect(_ count: Int, _ messages: Messages<Message>) async throws -> [Message] {
         var collected: [Message] = []

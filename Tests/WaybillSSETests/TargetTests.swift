@@ -6,7 +6,7 @@ import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
-@Suite("Event stream transport: targets and replies", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: targets and replies", .inSimulation, .timeLimit(.minutes(30)))
 struct TargetTests {
     @Test(
         "A query of the base URL stays behind the path",

@@ -6,7 +6,7 @@ import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
-@Suite("Event stream transport: time limits", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: time limits", .inSimulation, .timeLimit(.minutes(30)))
 struct TimeLimitTests {
     @Test("A refusal whose body never ends is a refusal all the same, once its time is over")
     func endlessRefusal() async throws {

@@ -8,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// Tokens that several streams share, refused by the server for one stream after another.
-@Suite("Event stream transport: shared tokens", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: shared tokens", .inSimulation, .timeLimit(.minutes(30)))
 struct TokenTests {
     /// Opens two streams with the token `a`. The server refuses both: the second one after the first has used `b`.
     private func refuseBoth(_ credentials: CredentialSource) async throws -> [String?] {

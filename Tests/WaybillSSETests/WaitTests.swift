@@ -6,7 +6,7 @@ import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
-@Suite("Event stream transport: waits and ends", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: waits and ends", .inSimulation, .timeLimit(.minutes(30)))
 struct WaitTests {
     /// Waits until a state of this kind is reported.
     private func state(

@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// The web platform's cases that need more than the parser.
-@Suite("Event stream transport: the web platform's cases", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Event stream transport: the web platform's cases", .inSimulation, .timeLimit(.minutes(30)))
 struct WebPlatformTests {
     static let cases = WebPlatformCase.all.filter {
         ["reconnect", "fail-connection", "redirect", "request"].contains($0.kind)

@@ -4,7 +4,7 @@ import Waybill
 import WaybillSTOMP
 import WaybillTesting
 
-@Suite("STOMP transport: acknowledgement and transactions", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("STOMP transport: acknowledgement and transactions", .inSimulation, .timeLimit(.minutes(30)))
 struct AcknowledgementTests {
     /// Sends numbered messages to the queue.
     private func fill(_ provider: Provider<STOMPEntry>, _ count: Int) async throws {

@@ -5,7 +5,7 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// Limits on waiting messages.
-@Suite("STOMP transport: bounds", .inSimulation, .timeLimit(.minutes(5))) struct BoundsTests {
+@Suite("STOMP transport: bounds", .inSimulation, .timeLimit(.minutes(30))) struct BoundsTests {
     @Test("Limits as high as numbers go work like others", arguments: services)
     func endlessLimits(service: LoopbackBroker.Service) async throws {
         let fixture = try Fixture(service)

@@ -5,7 +5,7 @@ import WaybillSTOMP
 import WaybillTesting
 
 /// Several hosts, and a proxy before them, on a clock that stands still.
-@Suite("STOMP transport: hosts and proxies", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("STOMP transport: hosts and proxies", .inSimulation, .timeLimit(.minutes(30)))
 struct FailoverTests {
     private static func connect(_ host: String) -> String {
         "CONNECT\naccept-version:1.2\nhost:\(host)\nheart-beat:10000,10000\n\n\0"

@@ -5,7 +5,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-@Suite("STOMP transport: failures", .inSimulation, .timeLimit(.minutes(5))) struct FailureTests {
+@Suite("STOMP transport: failures", .inSimulation, .timeLimit(.minutes(30))) struct FailureTests {
     @Test("A refused subscription is an error with the server's words", arguments: services)
     func refusedSubscription(service: LoopbackBroker.Service) async throws {
         let fixture = try Fixture(service)

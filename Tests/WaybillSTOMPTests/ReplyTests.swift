@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Requests and replies by `reply-to` and `correlation-id`.
-@Suite("STOMP transport: request and reply", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("STOMP transport: request and reply", .inSimulation, .timeLimit(.minutes(30)))
 struct ReplyTests {
     // MARK: Byte by byte
 

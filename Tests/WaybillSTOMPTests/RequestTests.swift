@@ -5,7 +5,7 @@ import Waybill
 import WaybillSTOMP
 import WaybillTesting
 
-@Suite("STOMP transport: requests", .inSimulation, .timeLimit(.minutes(5))) struct RequestTests {
+@Suite("STOMP transport: requests", .inSimulation, .timeLimit(.minutes(30))) struct RequestTests {
     @Test("Receipts: by transport, by entry, and the QoS that wants one")
     func receipts() async throws {
         for asks in [true, false] {

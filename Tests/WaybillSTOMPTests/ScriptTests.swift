@@ -6,7 +6,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Connections that follow a script, on a clock that stands still.
-@Suite("STOMP transport: frames and time", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("STOMP transport: frames and time", .inSimulation, .timeLimit(.minutes(30)))
 struct ScriptTests {
     private static let connect =
         "CONNECT\naccept-version:1.2\nhost:script\nheart-beat:10000,10000\n\n\0"

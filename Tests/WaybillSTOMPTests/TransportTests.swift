@@ -6,7 +6,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-@Suite("STOMP transport over the loopback broker", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("STOMP transport over the loopback broker", .inSimulation, .timeLimit(.minutes(30)))
 struct TransportTests {
     @Test("Sending without receipts and without end lets the actor's other tasks run") @MainActor
     func turns() async throws {

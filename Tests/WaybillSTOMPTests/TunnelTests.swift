@@ -15,7 +15,7 @@ import WireCore
 #endif
 
 /// The bytes of a STOMP transport inside a WebSocket, from the server's side.
-@Suite("STOMP transport in a WebSocket", .inSimulation, .timeLimit(.minutes(5))) struct TunnelTests
+@Suite("STOMP transport in a WebSocket", .inSimulation, .timeLimit(.minutes(30))) struct TunnelTests
 {
     /// A server that accepts the upgrade, records the messages, and sends what the test asks for.
     private final class Server: Dialer {

@@ -6,7 +6,7 @@ import WireCore
 import WireTestSupport
 
 /// What begins while a connection or an attempt ends.
-@Suite("The end of connections, and what begins then", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("The end of connections, and what begins then", .inSimulation, .timeLimit(.minutes(30)))
 struct ConclusionTests {
     private static let request = Request(topic: "t", command: .send)
     private static let lost = WaybillError(.connectionLost, "lost")

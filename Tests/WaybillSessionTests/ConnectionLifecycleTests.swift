@@ -4,7 +4,7 @@ import Waybill
 import WaybillSession
 import WireTestSupport
 
-@Suite("The life cycle of connections", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("The life cycle of connections", .inSimulation, .timeLimit(.minutes(30)))
 struct ConnectionLifecycleTests {
     private static let request = Request(topic: "t", command: .send)
     private static let lost = WaybillError(.connectionLost, "lost")

@@ -7,7 +7,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("Several hosts", .inSimulation, .timeLimit(.minutes(5))) struct FailoverTests {
+@Suite("Several hosts", .inSimulation, .timeLimit(.minutes(30))) struct FailoverTests {
     private static func failure(_ code: WaybillError.Code) -> WaybillError {
         WaybillError(code, "not today", peerReason: code.name)
     }

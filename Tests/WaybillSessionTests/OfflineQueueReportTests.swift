@@ -7,7 +7,7 @@ import WaybillTesting
 import WireCore
 
 /// The entries that the offline queue drops, and the reports of them.
-@Suite("Drops of the offline queue", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Drops of the offline queue", .inSimulation, .timeLimit(.minutes(30)))
 struct OfflineQueueReportTests {
     private let clock = ManualClock()
     private let source = TransportEventSource()

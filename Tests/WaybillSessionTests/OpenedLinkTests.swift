@@ -5,7 +5,7 @@ import WaybillLink
 import WaybillSession
 import WaybillTesting
 
-@Suite("Opening links", .inSimulation, .timeLimit(.minutes(5))) struct OpenedLinkTests {
+@Suite("Opening links", .inSimulation, .timeLimit(.minutes(30))) struct OpenedLinkTests {
     /// A dialer that takes three seconds, or fails.
     private struct SlowDialer: Dialer {
         let clock: ManualClock

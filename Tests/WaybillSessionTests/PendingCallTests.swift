@@ -4,7 +4,7 @@ import Waybill
 import WaybillSession
 import WireCore
 
-@Suite("Pending calls", .inSimulation, .timeLimit(.minutes(5))) struct PendingCallTests {
+@Suite("Pending calls", .inSimulation, .timeLimit(.minutes(30))) struct PendingCallTests {
     private static let late = WaybillError(.timedOut, "late")
 
     @Test("The first answer counts, even when it comes before the wait")

@@ -6,7 +6,7 @@ import WaybillSession
 import WaybillTesting
 import WireCore
 
-@Suite("Requests that wait for answers", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Requests that wait for answers", .inSimulation, .timeLimit(.minutes(30)))
 struct PendingRepliesTests {
     private let clock = ManualClock()
     private let desk: PendingReplies

@@ -4,7 +4,7 @@ import WaybillSession
 import WireCore
 import WireTestSupport
 
-@Suite("Promises", .inSimulation, .timeLimit(.minutes(5))) struct PromiseTests {
+@Suite("Promises", .inSimulation, .timeLimit(.minutes(30))) struct PromiseTests {
     private final class Counter: Sendable {
         private let number = Locked(0)
 

@@ -7,8 +7,8 @@ import WireCore
 import WireTestSupport
 
 /// The reactions to a lost connection, on a clock that stands still.
-@Suite("Reconnection (design 5.2)", .inSimulation, .timeLimit(.minutes(5))) struct ReconnectionTests
-{
+@Suite("Reconnection (design 5.2)", .inSimulation, .timeLimit(.minutes(30)))
+struct ReconnectionTests {
     private static let request = Request(topic: "t", command: .send)
     private static let lost = WaybillError(.connectionLost, "lost")
 

@@ -10,7 +10,7 @@ import WireCore
 import WireTestSupport
 
 /// Every public initializer of `WaybillTesting` that takes a manual clock, over brokers in memory.
-@Suite("Transports on a manual clock", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Transports on a manual clock", .inSimulation, .timeLimit(.minutes(30)))
 struct ManualTransportTests {
     private static func transport(
         _ service: LoopbackBroker.Service,

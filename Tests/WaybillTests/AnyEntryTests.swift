@@ -7,7 +7,7 @@ import WaybillTesting
 @Suite(
     "Entries without a type, retries and timeouts of an entry",
     .inSimulation,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct AnyEntryTests {
     @Test("An entry without a type says all that an entry can say")

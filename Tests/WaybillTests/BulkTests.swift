@@ -48,7 +48,7 @@ private final class HoldingTransport: ImmediateTransport {
 
 private struct SequenceFailure: Error {}
 
-@Suite("Sequences of entries", .inSimulation, .timeLimit(.minutes(5))) struct BulkTests {
+@Suite("Sequences of entries", .inSimulation, .timeLimit(.minutes(30))) struct BulkTests {
     private static func entries(_ numbers: Range<Int>) -> [LoopbackEntry] {
         numbers.map { .send("\($0)", to: "board") }
     }

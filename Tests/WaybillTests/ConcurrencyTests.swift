@@ -13,7 +13,7 @@ private struct MainActorWitness: Interceptor {
     }
 }
 
-@Suite("Concurrency", .inSimulation, .timeLimit(.minutes(5))) struct ConcurrencyTests {
+@Suite("Concurrency", .inSimulation, .timeLimit(.minutes(30))) struct ConcurrencyTests {
     @Test("A thousand requests from an actor do not hop off it once")
     func noHops() async throws {
         let mock = MockTransport().expect(.send)

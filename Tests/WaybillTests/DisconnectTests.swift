@@ -5,7 +5,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// After a disconnect, a call that began earlier must not bring the connection back.
-@Suite("Disconnecting while requests wait", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Disconnecting while requests wait", .inSimulation, .timeLimit(.minutes(30)))
 struct DisconnectTests {
     private static let disconnect = PlainEntry(command: .disconnect, topic: nil)
 

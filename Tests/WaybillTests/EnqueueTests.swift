@@ -41,7 +41,7 @@ private final class Recorder: EventInterceptor {
     func observe(_ event: TransportEvent) { kinds.withLock { $0.append(event) } }
 }
 
-@Suite("Entries that are enqueued", .inSimulation, .timeLimit(.minutes(5))) struct EnqueueTests {
+@Suite("Entries that are enqueued", .inSimulation, .timeLimit(.minutes(30))) struct EnqueueTests {
     private static func text(_ number: Int) -> String {
         "\(number)" + String(repeating: ".", count: number % 7)
     }

@@ -11,7 +11,7 @@ private struct Observing: EventInterceptor {
     func observe(_ event: TransportEvent) { lines.yield("\(name) \(event.kind)") }
 }
 
-@Suite("Events for interceptors", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Events for interceptors", .inSimulation, .timeLimit(.minutes(30)))
 struct EventInterceptorTests {
     private let mock = MockTransport()
 

@@ -3,7 +3,7 @@ import TransportTestSupport
 import Waybill
 import WaybillTesting
 
-@Suite("Events", .inSimulation, .timeLimit(.minutes(5))) struct EventTests {
+@Suite("Events", .inSimulation, .timeLimit(.minutes(30))) struct EventTests {
     /// A transport with only the required members.
     private struct Plain: Transport {
         var states: ConnectionStates { ConnectionStateSource().states }

@@ -48,7 +48,7 @@ final class Log: Sendable {
     func append(_ entry: String) { entries.change { $0.append(entry) } }
 }
 
-@Suite("Interceptors", .inSimulation, .timeLimit(.minutes(5))) struct InterceptorTests {
+@Suite("Interceptors", .inSimulation, .timeLimit(.minutes(30))) struct InterceptorTests {
     let mock = MockTransport()
     let log = Log()
 
@@ -113,7 +113,7 @@ final class Log: Sendable {
     }
 }
 
-@Suite("Retries", .inSimulation, .timeLimit(.minutes(5))) struct RetryTests {
+@Suite("Retries", .inSimulation, .timeLimit(.minutes(30))) struct RetryTests {
     private let failure = WaybillError(.rejected, "no")
 
     @Test("The count is enforced, for connect, subscribe and send alike", arguments: [0, 1, 3])

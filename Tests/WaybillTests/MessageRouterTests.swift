@@ -3,7 +3,7 @@ import TransportTestSupport
 import Waybill
 import WaybillTesting
 
-@Suite("Typed routing", .inSimulation, .timeLimit(.minutes(5))) struct MessageRouterTests {
+@Suite("Typed routing", .inSimulation, .timeLimit(.minutes(30))) struct MessageRouterTests {
     private enum Routed: Equatable, Sendable {
         case point(Point)
         case text(String)

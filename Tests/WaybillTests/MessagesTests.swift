@@ -4,7 +4,7 @@ import Waybill
 import WaybillTesting
 import WireTestSupport
 
-@Suite("Streams of messages", .inSimulation, .timeLimit(.minutes(5))) struct MessagesTests {
+@Suite("Streams of messages", .inSimulation, .timeLimit(.minutes(30))) struct MessagesTests {
     private func text(_ number: Int) -> Message {
         Message(topic: "t", body: Payload("\(number)"))
     }
@@ -280,8 +280,8 @@ import WireTestSupport
     }
 }
 
-@Suite("The completion-handler form", .inSimulation, .timeLimit(.minutes(5))) struct CompletionTests
-{
+@Suite("The completion-handler form", .inSimulation, .timeLimit(.minutes(30)))
+struct CompletionTests {
     @Test("A request's handler runs once, a subscription's once per message")
     func handlers() async throws {
         let mock = MockTransport().expect(.send, .reply("r")).expect(.subscribe).expect(.connect)

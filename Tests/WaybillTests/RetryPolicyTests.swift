@@ -3,7 +3,7 @@ import TransportTestSupport
 import Waybill
 import WaybillTesting
 
-@Suite("Retry policies", .inSimulation, .timeLimit(.minutes(5))) struct RetryPolicyTests {
+@Suite("Retry policies", .inSimulation, .timeLimit(.minutes(30))) struct RetryPolicyTests {
     private let lost = WaybillError(.connectionRefused, "down")
 
     private func refusal(

@@ -3,7 +3,7 @@ import TransportTestSupport
 import Waybill
 import WaybillTesting
 
-@Suite("Streams that skip what fails", .inSimulation, .timeLimit(.minutes(5))) struct SkippingTests
+@Suite("Streams that skip what fails", .inSimulation, .timeLimit(.minutes(30))) struct SkippingTests
 {
     private struct Refused: Error {}
 

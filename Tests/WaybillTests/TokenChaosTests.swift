@@ -54,7 +54,7 @@ private final class TokenOffice: TokenSource {
     }
 }
 
-@Suite("Tokens: anything at any time", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Tokens: anything at any time", .inSimulation, .timeLimit(.minutes(30)))
 struct TokenChaosTests {
     @Test(
         "Every request ends once, while tokens expire, refreshes fail and callers give up",

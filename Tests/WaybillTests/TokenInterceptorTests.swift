@@ -5,7 +5,8 @@ import WaybillTesting
 import WireTestSupport
 
 /// Design 5.5, sentence by sentence.
-@Suite("Tokens (design 5.5)", .inSimulation, .timeLimit(.minutes(5))) struct TokenInterceptorTests {
+@Suite("Tokens (design 5.5)", .inSimulation, .timeLimit(.minutes(30))) struct TokenInterceptorTests
+{
     let clock = ManualClock()
 
     private func provider(

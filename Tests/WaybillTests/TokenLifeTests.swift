@@ -4,7 +4,7 @@ import Waybill
 import WaybillTesting
 import WireTestSupport
 
-@Suite("Tokens: waiting, cancelling, going past", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Tokens: waiting, cancelling, going past", .inSimulation, .timeLimit(.minutes(30)))
 struct TokenLifeTests {
     private func provider(
         _ mock: MockTransport,

@@ -4,7 +4,7 @@ import Waybill
 import WaybillTesting
 
 /// Topics of brokers that separate levels with dots.
-@Suite("Topic styles", .inSimulation, .timeLimit(.minutes(5))) struct TopicStyleTests {
+@Suite("Topic styles", .inSimulation, .timeLimit(.minutes(30))) struct TopicStyleTests {
     @Test(
         "Topics and filters become the broker's names",
         arguments: [

@@ -5,7 +5,8 @@ import WaybillTesting
 import WireTestSupport
 
 /// With a hundred waiting tasks, the order of a dictionary differs from that of their arrival.
-@Suite("First come, first served", .inSimulation, .timeLimit(.minutes(5))) struct WakingOrderTests {
+@Suite("First come, first served", .inSimulation, .timeLimit(.minutes(30))) struct WakingOrderTests
+{
     @Test("Requests that wait for a token go on in the order in which they came")
     func tokens() async throws {
         let gate = Gate()

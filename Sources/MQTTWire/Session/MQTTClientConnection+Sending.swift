@@ -109,6 +109,7 @@ extension MQTTClientConnection {
         guard isConnected else { throw .notConnected }
         try exchanges.check(publish)
         try channel.writer.write(publish, payload: payload)
+        exchanges.session.publisher.suspicion.noteOther()
         channel.noteSent(at: now)
     }
 

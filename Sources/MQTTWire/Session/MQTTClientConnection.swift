@@ -81,22 +81,39 @@ package struct MQTTClientConnection: ProtocolCore {
 
     package var deadline: WireInstant? {
         guard !isFinished else { return nil }
-        switch (channel.deadline, exchanges.session.earliestDeadline) {
-        case (let one?, let other?): return min(one, other)
-        case (let one, let other): return one ?? other
-        }
+        var deadline = channel.deadline ?? .never
+        deadline = min(deadline, exchanges.session.earliestDeadline ?? .never)
+        deadline = min(deadline, exchanges.session.publisher.suspicion.deadline ?? .never)
+        return deadline == .never ? nil : deadline
     }
 
     package mutating func advance(to now: WireInstant) {
         guard !isFinished else { return }
         // First, since a call that expires together with the connection is told of its end: a retry needs another one.
         if let closure = channel.advance(to: now) { return close(closure) }
+        let cleared = exchanges.session.publisher.endIsolation(at: now, to: &channel.writer)
+        if let cleared { channel.events.append(.cleared(cleared)) }
+        channel.noteSent(at: now)
         let expired = exchanges.session.takeExpired(at: now)
         for call in expired { channel.events.append(.timedOut(call)) }
         if !expired.isEmpty { sendWaiting(at: now) }
     }
 
+    package mutating func noteGiven(isRest: Bool, at now: WireInstant) {
+        exchanges.session.publisher.suspicion.noteGiven(isRest: isRest, at: now)
+    }
+
     // MARK: The end
+
+    /// Judges the messages that are sent again by the end of this connection.
+    ///
+    /// Call it once, before ``takeSessionState()``.
+    package mutating func noteEnd(
+        _ end: ReplaySuspicion.End,
+        at now: WireInstant
+    ) -> MQTTReplayFinding {
+        exchanges.session.publisher.noteEnd(end, at: now)
+    }
 
     package mutating func receiveEndOfStream(at now: WireInstant) {
         channel.noteEndOfStream(at: now)

@@ -27,6 +27,8 @@ package enum MQTTClientEvent: Sendable {
     case completed(any MQTTCall)
     /// The exchange of a received QoS 2 message does not continue, because the server has lost the session.
     case sessionLost(any MQTTCall)
+    /// The stored message with this number is no suspect any more (``ReplaySuspicion``).
+    case cleared(UInt64)
     /// A step that has to be stored before the core goes on with it.
     case mustStore(MQTTStorageStep)
     /// The time limit of a call has passed.

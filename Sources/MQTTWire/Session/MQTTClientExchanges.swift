@@ -54,6 +54,7 @@ package struct MQTTClientExchanges: Sendable {
             session.publisher.loseSession()
             lost = session.receiver.loseSession()
         }
+        session.publisher.suspicion = ReplaySuspicion()
         progress = session.publisher.isIdle ? .open : .holding
         if progress == .open { session.publisher.window = window }
         return lost
@@ -66,7 +67,7 @@ package struct MQTTClientExchanges: Sendable {
     ///
     /// | message | server has the session | server has lost it |
     /// | --- | --- | --- |
-    /// | QoS 1, sent | PUBLISH, DUP 1, same identifier | as a new message |
+    /// | QoS 1, sent | PUBLISH, DUP 1, same identifier | as a new message, unless its call has ended |
     /// | QoS 2, sent | PUBLISH, DUP 1, same identifier | dropped, or as a new message (``MQTTOutgoingMessage/isSentAnew``) |
     /// | QoS 2, PUBREC received | PUBREL | dropped |
     /// | never sent | sent in its turn | sent in its turn |
@@ -135,6 +136,7 @@ package struct MQTTClientExchanges: Sendable {
             session.publisher.inflight.end(identifier)
             throw error
         }
+        session.publisher.suspicion.noteOther()
         if call != nil { session.publisher.noteDeadline(deadline) }
     }
 
@@ -145,6 +147,21 @@ package struct MQTTClientExchanges: Sendable {
     /// - Returns: The event for the call of an exchange that has ended.
     /// - Throws: `reasonCodeCountWrong`; `unexpectedPacket` for any other packet.
     package mutating func receive(
+        _ packet: MQTTPacket,
+        to writer: inout MQTTPacketWriter
+    ) throws(MQTTViolation) -> MQTTClientEvent? {
+        switch packet {
+        case .puback, .pubrec, .pubcomp:
+            let mayWait = session.publisher.noteAcknowledged()
+            let event = try handle(packet, to: &writer)
+            // A suspect of QoS 2 is under way until PUBCOMP, and the messages behind it need not wait for that.
+            if mayWait { session.publisher.sendWaiting(to: &writer) }
+            return event
+        default: return try handle(packet, to: &writer)
+        }
+    }
+
+    private mutating func handle(
         _ packet: MQTTPacket,
         to writer: inout MQTTPacketWriter
     ) throws(MQTTViolation) -> MQTTClientEvent? {

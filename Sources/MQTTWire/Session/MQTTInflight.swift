@@ -17,6 +17,10 @@ package struct MQTTInflight: Sendable {
         case publishExactlyOnce(MQTTOutgoingMessage)
         /// QoS 2: PUBREL was sent, PUBCOMP ends it; `order` is the order of the PUBRECs.
         case release(order: UInt64, storedNumber: UInt64? = nil)
+        /// The message has failed, because the server ends the connections on which it is sent.
+        ///
+        /// It is not sent again. The identifier stays in use, because the server may have stored it.
+        case rejected(MQTTQoS)
         /// SUBACK with `count` codes ends it.
         case subscribe(count: Int)
         /// UNSUBACK, in MQTT 5 with `count` codes, ends it.
@@ -44,7 +48,7 @@ package struct MQTTInflight: Sendable {
         package var message: MQTTOutgoingMessage? {
             switch exchange {
             case .publishAtLeastOnce(let message), .publishExactlyOnce(let message): message
-            case .release, .subscribe, .unsubscribe: nil
+            case .release, .rejected, .subscribe, .unsubscribe: nil
             }
         }
     }
@@ -52,6 +56,7 @@ package struct MQTTInflight: Sendable {
     /// What an exchange waits for, without its message.
     package enum Kind: Sendable {
         case publishAtLeastOnce, publishExactlyOnce, release, subscribe, unsubscribe
+        case rejectedAtLeastOnce, rejectedExactlyOnce
     }
 
     /// What is asked about an entry for each packet.
@@ -71,9 +76,11 @@ package struct MQTTInflight: Sendable {
     private var lastIdentifier: UInt16 = 0
     /// The last identifier that an exchange may choose; those from ``firstReserved`` on may belong to stored messages.
     private let lastFree: UInt16
+    /// The number of exchanges of rejected messages.
+    package private(set) var rejectedCount: UInt16 = 0
     private var lastSequence: UInt64 = 0
 
-    /// The number of open exchanges.
+    /// The number of open exchanges, with those of rejected messages.
     package private(set) var count = 0
 
     /// The first identifier of stored messages.
@@ -142,7 +149,7 @@ package struct MQTTInflight: Sendable {
         deadline: WireInstant
     ) -> UInt16? {
         guard canBegin(as: stored) else { return nil }
-        let identifier = reservesIdentifiers ? stored ?? nextIdentifier() : nextIdentifier()
+        let identifier = stored.flatMap { isFree($0) ? $0 : nil } ?? nextIdentifier()
         lastSequence += 1
         let entry = Entry(
             packetIdentifier: identifier,
@@ -172,10 +179,12 @@ package struct MQTTInflight: Sendable {
         guard !isReserved(packetIdentifier) else {
             guard let entry = reserved.removeValue(forKey: packetIdentifier) else { return nil }
             count -= 1
+            if case .rejected = entry.exchange { rejectedCount -= 1 }
             return entry
         }
-        guard key(packetIdentifier) != nil else { return nil }
+        guard let key = key(packetIdentifier) else { return nil }
         let place = place(of: packetIdentifier)
+        if key.kind.isRejected { rejectedCount -= 1 }
         keys[place] = nil
         count -= 1
         return places[place].take()
@@ -184,6 +193,7 @@ package struct MQTTInflight: Sendable {
     /// Moves a QoS 2 exchange from PUBREC to PUBCOMP and drops its message (MQTT 5, 4.3.3).
     package mutating func release(_ packetIdentifier: UInt16) {
         lastSequence += 1
+        if kind(packetIdentifier)?.isRejected == true { rejectedCount -= 1 }
         guard !isReserved(packetIdentifier) else {
             let number = reserved[packetIdentifier]?.message?.storedNumber
             reserved[packetIdentifier]?.exchange = .release(
@@ -211,7 +221,7 @@ package struct MQTTInflight: Sendable {
             guard let entry = places[index] else { continue }
             let isSentOnce = entry.message?.isSentOnce == true
             switch entry.exchange {
-            case .publishAtLeastOnce where !isSentOnce, .publishExactlyOnce, .release:
+            case .publishAtLeastOnce where !isSentOnce, .publishExactlyOnce, .release, .rejected:
                 keys[index]?.isOfThisConnection = false
                 places[index]?.isOfThisConnection = false
             case .publishAtLeastOnce, .subscribe, .unsubscribe:
@@ -248,11 +258,60 @@ package struct MQTTInflight: Sendable {
 
     /// Whether an exchange can begin.
     ///
+    /// The identifier of a rejected message may never be free, so another message does not wait for it. It gets any
+    /// that is free.
+    ///
     /// - Parameter stored: The identifier of a stored message; nil for any that is free.
     /// - Returns: False if that is in use, or if all are.
     package func canBegin(as stored: UInt16? = nil) -> Bool {
-        if reservesIdentifiers, let stored { return reserved[stored] == nil }
+        if let stored, isFree(stored) { return true }
+        if reservesIdentifiers, let stored, kind(stored)?.isRejected == false { return false }
         return count - reserved.count < Int(lastFree)
+    }
+
+    /// Whether a stored message can have its own identifier.
+    private func isFree(_ stored: UInt16) -> Bool { reservesIdentifiers && reserved[stored] == nil }
+
+    /// Notes what is known of a message at the end of a connection.
+    ///
+    /// - Returns: The message; nil if the exchange has none any more.
+    mutating func note(
+        _ suspicion: ReplaySuspicion.Record,
+        of identifier: UInt16
+    ) -> MQTTOutgoingMessage? {
+        guard let entry = entry(identifier), var message = entry.message else { return nil }
+        message.suspicion = suspicion
+        if case .publishExactlyOnce = entry.exchange {
+            change(identifier) { $0.exchange = .publishExactlyOnce(message) }
+        } else {
+            change(identifier) { $0.exchange = .publishAtLeastOnce(message) }
+        }
+        return message
+    }
+
+    /// Gives a message up; its identifier stays in use.
+    ///
+    /// - Returns: The exchange as it was; nil if it has no message any more.
+    mutating func reject(_ identifier: UInt16) -> Entry? {
+        guard let entry = entry(identifier), let message = entry.message else { return nil }
+        change(identifier) { rejected in
+            rejected.exchange = .rejected(message.publish.qos)
+            rejected.call = nil
+        }
+        rejectedCount += 1
+        return entry
+    }
+
+    private mutating func change(_ identifier: UInt16, _ body: (inout Entry) -> Void) {
+        guard var entry = entry(identifier) else { return }
+        body(&entry)
+        guard !isReserved(identifier) else {
+            reserved[identifier] = entry
+            return
+        }
+        let place = place(of: identifier)
+        keys[place]?.kind = entry.exchange.kind
+        places[place] = entry
     }
 
     /// Takes the calls whose time limit has passed; their exchanges continue without them.
@@ -294,7 +353,7 @@ package struct MQTTInflight: Sendable {
         case .publishAtLeastOnce(let message), .publishExactlyOnce(let message):
             guard message.storedNumber == storedNumber else { return false }
         case .release(_, let number): guard number == storedNumber else { return false }
-        case .subscribe, .unsubscribe: return false
+        case .rejected, .subscribe, .unsubscribe: return false
         }
         reserved[identifier]?.call = call
         reserved[identifier]?.deadline = WireInstant(nanoseconds: .max)
@@ -344,8 +403,17 @@ extension MQTTInflight.Exchange {
         case .publishAtLeastOnce: .publishAtLeastOnce
         case .publishExactlyOnce: .publishExactlyOnce
         case .release: .release
+        case .rejected(.exactlyOnce): .rejectedExactlyOnce
+        case .rejected: .rejectedAtLeastOnce
         case .subscribe: .subscribe
         case .unsubscribe: .unsubscribe
         }
+    }
+}
+
+extension MQTTInflight.Kind {
+    /// Whether the exchange is that of a rejected message.
+    fileprivate var isRejected: Bool {
+        self == .rejectedAtLeastOnce || self == .rejectedExactlyOnce
     }
 }

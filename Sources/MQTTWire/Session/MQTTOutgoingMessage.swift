@@ -9,10 +9,10 @@ package struct MQTTOutgoingMessage: Sendable {
     package var publish: MQTTPublish
     /// The payload, kept until the peer has accepted the message.
     package var payload: any WireBytes
-    /// The number of the message in a store that keeps the exchanges; nil without one.
+    /// The number of the message in a store; nil without one.
     ///
-    /// The message's packet identifier follows from it, so that a later process knows the identifier. The stage of the
-    /// exchange is stored before PUBREL is sent (``MQTTStorageStep``).
+    /// In a store that keeps the exchanges, the message's packet identifier follows from it, so that a later process
+    /// knows the identifier. The stage of the exchange is stored before PUBREL is sent (``MQTTStorageStep``).
     package var storedNumber: UInt64?
     /// Whether a message of QoS 2 is sent as a new one when the server has lost the session.
     ///
@@ -20,19 +20,23 @@ package struct MQTTOutgoingMessage: Sendable {
     package var isSentAnew: Bool
     /// Whether a message of QoS 1 belongs to its connection only: it ends with it, and is never sent again.
     package var isSentOnce: Bool
+    /// The connections that the server has ended after this message.
+    package var suspicion: ReplaySuspicion.Record
 
     package init(
         publish: MQTTPublish,
         payload: any WireBytes,
         storedNumber: UInt64? = nil,
         isSentAnew: Bool = false,
-        isSentOnce: Bool = false
+        isSentOnce: Bool = false,
+        suspicion: ReplaySuspicion.Record = .clear
     ) {
         self.publish = publish
         self.payload = payload
         self.storedNumber = storedNumber
         self.isSentAnew = isSentAnew
         self.isSentOnce = isSentOnce && publish.qos == .atLeastOnce
+        self.suspicion = suspicion
     }
 
     /// The packet identifier of a stored message; nil for a message with any free identifier.

@@ -7,19 +7,15 @@ package struct MQTTOutgoingQueue: Sendable {
         package let message: MQTTOutgoingMessage
         package var call: (any MQTTCall)?
         package let deadline: WireInstant
-        /// Whether it was sent in a session that the server has lost; it then continues even without its call.
-        package var wasSent = false
 
         package init(
             message: MQTTOutgoingMessage,
             call: (any MQTTCall)?,
-            deadline: WireInstant,
-            wasSent: Bool = false
+            deadline: WireInstant
         ) {
             self.message = message
             self.call = call
             self.deadline = deadline
-            self.wasSent = wasSent
         }
     }
 
@@ -114,9 +110,16 @@ package struct MQTTOutgoingQueue: Sendable {
 
     /// The packet identifier of the first message that still waits, if that is a stored message.
     var firstReservedIdentifier: UInt16? {
-        for index in head..<entries.count where entries[index] != nil {
-            return entries[index]?.message.reservedIdentifier
-        }
+        firstIndex.flatMap { entries[$0]?.message.reservedIdentifier }
+    }
+
+    /// What is known of the first message that still waits.
+    var firstSuspicion: ReplaySuspicion.Record {
+        firstIndex.flatMap { entries[$0]?.message.suspicion } ?? .clear
+    }
+
+    private var firstIndex: Int? {
+        for index in head..<entries.count where entries[index] != nil { return index }
         return nil
     }
 
@@ -138,7 +141,7 @@ package struct MQTTOutgoingQueue: Sendable {
         return nil
     }
 
-    /// Withdraws a call, and its message if that was never sent.
+    /// Withdraws a call with its message.
     ///
     /// - Returns: Whether the call was found.
     /// - Complexity: O(waiting messages).
@@ -146,30 +149,24 @@ package struct MQTTOutgoingQueue: Sendable {
         guard let index = entries[head...].firstIndex(where: { $0?.call === call }) else {
             return false
         }
-        detachCall(at: index)
+        remove(at: index)
         closeGaps()
         return true
     }
 
-    /// Withdraws a stored message that was never sent.
+    /// Withdraws a stored message.
     ///
     /// - Returns: Whether it was found.
     /// - Complexity: O(waiting messages).
     mutating func withdraw(_ storedNumber: UInt64) -> Bool {
-        let index = entries[head...].firstIndex {
-            $0?.message.storedNumber == storedNumber && $0?.wasSent == false
-        }
+        let index = entries[head...].firstIndex { $0?.message.storedNumber == storedNumber }
         guard let index else { return false }
         remove(at: index)
         closeGaps()
         return true
     }
 
-    private mutating func detachCall(at index: Int) {
-        if entries[index]?.wasSent == true { entries[index]?.call = nil } else { remove(at: index) }
-    }
-
-    /// Withdraws the calls whose time limit has passed, and their messages if those were never sent.
+    /// Withdraws the calls whose time limit has passed, with their messages.
     ///
     /// - Returns: These calls, and the next time limit.
     package mutating func takeExpired(
@@ -181,7 +178,7 @@ package struct MQTTOutgoingQueue: Sendable {
             guard let entry = entries[index], let call = entry.call else { continue }
             if entry.deadline <= now {
                 expired.append(call)
-                detachCall(at: index)
+                remove(at: index)
             } else {
                 next = min(next ?? entry.deadline, entry.deadline)
             }

@@ -9,6 +9,8 @@ package struct MQTTDroppedMessage: Sendable {
         case sessionLost
         /// The server no longer accepts such a message.
         case refused(MQTTSendError)
+        /// The server has ended as many connections because of the message.
+        case endedConnections(Int)
     }
 
     /// The waiting call; nil if no call waits any more.
@@ -19,7 +21,9 @@ package struct MQTTDroppedMessage: Sendable {
 /// The parts of the state that outlive the connection (MQTT 5, 4.1 and 4.4).
 extension MQTTPublisher {
     /// Whether there is neither a message to continue nor a call to report to.
-    package var isIdle: Bool { inflight.count == 0 && queue.count == 0 && lost.isEmpty }
+    package var isIdle: Bool {
+        inflight.count == Int(inflight.rejectedCount) && queue.count == 0 && lost.isEmpty
+    }
 
     /// Ends the exchanges of the connection and closes the window: messages wait from now on.
     ///
@@ -45,24 +49,20 @@ extension MQTTPublisher {
     ///
     /// QoS 1 messages wait before the queue and are sent as new ones. QoS 2 messages are dropped, because the server
     /// may already have delivered them (MQTT 5, 3.2.2-5), unless no caller could decide about them
-    /// (``MQTTOutgoingMessage/isSentAnew``).
+    /// (``MQTTOutgoingMessage/isSentAnew``). A message is not sent anew when its call has ended: the caller was told
+    /// that it has failed.
     package mutating func loseSession() {
         guard inflight.count > 0 else { return }
         var first: [MQTTOutgoingQueue.Entry] = []
         for entry in inflight.entries {
-            if let message = entry.message,
-                message.publish.qos != .exactlyOnce || message.isSentAnew
-            {
-                first.append(
-                    MQTTOutgoingQueue.Entry(
-                        message: message,
-                        call: entry.call,
-                        deadline: entry.deadline,
-                        wasSent: true
-                    )
-                )
-            } else {
-                lost.append(entry)
+            switch entry.exchange {
+            case .publishAtLeastOnce(let message):
+                guard let call = entry.call else { continue }
+                first.append(.init(message: message, call: call, deadline: entry.deadline))
+            case .publishExactlyOnce(let message) where message.isSentAnew:
+                first.append(.init(message: message, call: entry.call, deadline: entry.deadline))
+            case .publishExactlyOnce, .release: lost.append(entry)
+            case .rejected, .subscribe, .unsubscribe: break
             }
         }
         inflight = MQTTInflight(reservesIdentifiers: inflight.reservesIdentifiers)
@@ -163,6 +163,6 @@ extension MQTTPublisher {
         // Checked when the session was resumed.
         try? Self.write(publish, message.payload, to: &writer)
         inflight.noteRepeated(identifier)
-        messagesUnderWay += 1
+        noteWritten(message, identifier)
     }
 }

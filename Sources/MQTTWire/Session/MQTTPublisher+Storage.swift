@@ -17,7 +17,10 @@ extension MQTTPublisher {
 
     /// The number of a stored message whose PUBREL was not sent.
     private func storedNumber(_ identifier: UInt16) -> UInt64? {
-        guard inflight.kind(identifier) == .publishExactlyOnce else { return nil }
+        // Without reserved identifiers the number only identifies the message: no later process continues its exchange.
+        guard inflight.reservesIdentifiers, inflight.kind(identifier) == .publishExactlyOnce else {
+            return nil
+        }
         return inflight.entry(identifier)?.message?.storedNumber
     }
 

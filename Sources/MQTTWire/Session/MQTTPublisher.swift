@@ -7,6 +7,8 @@ package import WireCore
 /// | QoS 1 | ends it | not its answer | not its answer |
 /// | QoS 2, PUBLISH sent | not its answer | PUBREL, or ends it when refused | not its answer |
 /// | QoS 2, PUBREL sent | not its answer | PUBREL again, nothing when refused | ends it |
+/// | QoS 1, rejected | ends it | not its answer | not its answer |
+/// | QoS 2, rejected | not its answer | PUBREL, or ends it when refused | not its answer |
 package struct MQTTPublisher: Sendable {
     /// The end of an exchange.
     package struct Outcome: Sendable {
@@ -18,6 +20,8 @@ package struct MQTTPublisher: Sendable {
     package var inflight: MQTTInflight
     /// The number of messages that may be in flight.
     package var window: Int
+    /// Whether the server ends the connection because of a message.
+    package internal(set) var suspicion = ReplaySuspicion()
     /// Messages that wait for room in the window.
     package internal(set) var queue = MQTTOutgoingQueue()
     var messagesUnderWay = 0
@@ -45,7 +49,7 @@ package struct MQTTPublisher: Sendable {
         to writer: inout MQTTPacketWriter
     ) throws(MQTTSendError) {
         // Without a free identifier the message waits for one, as for room in the window.
-        if queue.isEmpty, messagesUnderWay < window,
+        if queue.isEmpty, hasRoom(for: message.suspicion),
             inflight.canBegin(as: message.reservedIdentifier)
         {
             try start(message, call: call, deadline: deadline, to: &writer)
@@ -55,6 +59,26 @@ package struct MQTTPublisher: Sendable {
             queue.append(.init(message: message, call: call, deadline: deadline))
         }
         if call != nil { noteDeadline(deadline) }
+    }
+
+    /// Whether a message can be sent now; a suspect is sent alone.
+    private func hasRoom(for suspicion: ReplaySuspicion.Record) -> Bool {
+        guard messagesUnderWay < window, !self.suspicion.isIsolating else { return false }
+        return messagesUnderWay == 0 || !suspicion.isIsolated
+    }
+
+    /// Notes that a PUBLISH was written.
+    mutating func noteWritten(_ message: MQTTOutgoingMessage, _ identifier: UInt16) {
+        if message.isSentOnce {
+            suspicion.noteOther()
+        } else {
+            suspicion.noteWritten(
+                UInt32(identifier),
+                message.suspicion,
+                isOldest: messagesUnderWay == 0
+            )
+        }
+        messagesUnderWay += 1
     }
 
     private mutating func start(
@@ -81,7 +105,7 @@ package struct MQTTPublisher: Sendable {
             inflight.end(identifier)
             throw error
         }
-        messagesUnderWay += 1
+        noteWritten(message, identifier)
     }
 
     /// Opens the existential payload for the generic writer.
@@ -105,7 +129,8 @@ package struct MQTTPublisher: Sendable {
         to writer: inout MQTTPacketWriter
     ) -> Outcome? {
         switch inflight.kind(acknowledgement.packetIdentifier) {
-        case .publishAtLeastOnce where !isComplete: end(acknowledgement, to: &writer)
+        case .publishAtLeastOnce where !isComplete, .rejectedAtLeastOnce where !isComplete:
+            end(acknowledgement, to: &writer)
         case .release where isComplete: end(completion(acknowledgement), to: &writer)
         default: nil
         }
@@ -129,10 +154,11 @@ package struct MQTTPublisher: Sendable {
         let identifier = pubrec.packetIdentifier
         var reasonCode = MQTTReasonCode.success
         switch inflight.kind(identifier) {
-        case .publishExactlyOnce where pubrec.reasonCode.isFailure:
+        case .publishExactlyOnce where pubrec.reasonCode.isFailure,
+            .rejectedExactlyOnce where pubrec.reasonCode.isFailure:
             return end(pubrec, to: &writer)
         case _ where pubrec.reasonCode.isFailure: return nil
-        case .publishExactlyOnce: inflight.release(identifier)
+        case .publishExactlyOnce, .rejectedExactlyOnce: inflight.release(identifier)
         case .release: break
         default: reasonCode = .packetIdentifierNotFound
         }
@@ -163,11 +189,15 @@ package struct MQTTPublisher: Sendable {
     /// Sends waiting messages as long as the window has room: first those to resend, in their old order.
     mutating func sendWaiting(to writer: inout MQTTPacketWriter) {
         while messagesUnderWay < window {
-            if let identifier = repetitions.popLast() {
+            if let identifier = repetitions.last {
+                let message = inflight.entry(identifier)?.message
+                guard hasRoom(for: message?.suspicion ?? .clear) else { return }
+                repetitions.removeLast()
                 sendAgain(identifier, to: &writer)
             } else {
                 // The identifier of a stored message may still belong to a much earlier one.
-                guard inflight.canBegin(as: queue.firstReservedIdentifier),
+                guard hasRoom(for: queue.firstSuspicion),
+                    inflight.canBegin(as: queue.firstReservedIdentifier),
                     let next = queue.popFirst()
                 else { return }
                 // Checked when it was queued, or when the session was resumed.

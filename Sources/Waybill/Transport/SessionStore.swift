@@ -81,6 +81,16 @@ public protocol SessionStore: Sendable {
         done: @escaping @Sendable () -> Void
     )
 
+    /// Stores the number of connections in a row that the server has ended after a message.
+    ///
+    /// A later process goes on with the number, so that a message that the server answers by closing fails in the end.
+    /// By default nothing happens: then each process begins at zero.
+    ///
+    /// - Parameters:
+    ///   - count: The number; 0 for none.
+    ///   - id: The message; nothing happens if it is not stored.
+    func setSuspiciousEnds(_ count: Int, of id: StoredMessage.ID)
+
     /// Stores the packet identifier of a received message of QoS 2 that the app has taken.
     ///
     /// - Parameters:
@@ -127,6 +137,9 @@ extension SessionStore {
     ) {
         done()
     }
+
+    /// Does nothing.
+    public func setSuspiciousEnds(_ count: Int, of id: StoredMessage.ID) {}
 
     /// Calls `done`.
     public func insertReceived(_ identifier: UInt16, done: @escaping @Sendable () -> Void) {
@@ -222,6 +235,11 @@ public final class InMemorySessionStore: SessionStore {
     ) {
         state.withLock { $0.messages[id]?.stage = stage }
         done()
+    }
+
+    /// Stores a number of suspicious ends.
+    public func setSuspiciousEnds(_ count: Int, of id: StoredMessage.ID) {
+        state.withLock { $0.messages[id]?.suspiciousEnds = count }
     }
 
     /// Stores the identifier of a received message.

@@ -42,8 +42,10 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
     public var attempts: Int
     /// The stage of the exchange.
     public var stage: Stage
+    /// The number of connections in a row that the server has ended after this message.
+    public var suspiciousEnds: Int
 
-    /// Makes a message; the store sets its number, its attempts and its stage.
+    /// Makes a message; the store sets its number, its attempts, its stage and its suspicious ends.
     public init(
         topic: String,
         body: [UInt8],
@@ -69,11 +71,13 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         self.expiry = expiry
         attempts = 0
         stage = .published
+        suspiciousEnds = 0
     }
 
     /// Decodes a message, also one that was encoded before it had its newer properties.
     ///
-    /// These are the expiry, the attempts, the stage, the response topic, the correlation data and `isText`.
+    /// These are the expiry, the attempts, the stage, the response topic, the correlation data, `isText` and the
+    /// suspicious ends.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         id = try values.decode(UInt64.self, forKey: .id)
@@ -89,5 +93,6 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         expiry = try values.decodeIfPresent(Date.self, forKey: .expiry)
         attempts = try values.decodeIfPresent(Int.self, forKey: .attempts) ?? 0
         stage = try values.decodeIfPresent(Stage.self, forKey: .stage) ?? .published
+        suspiciousEnds = try values.decodeIfPresent(Int.self, forKey: .suspiciousEnds) ?? 0
     }
 }

@@ -11,7 +11,7 @@ import WireTestSupport
     "Every transport: all messages",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionCatchAllTests {

@@ -13,7 +13,7 @@ import WireCore
     "Every transport: the interceptors of a connection (design 3)",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionChainTests {

@@ -8,7 +8,7 @@ import WaybillTesting
     "Every transport: credentials (design 5.2)",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionCredentialTests {

@@ -8,7 +8,7 @@ import WaybillTesting
     "Every transport: a token that expires every second, for ten minutes (design 5.5)",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionExpiryTests {

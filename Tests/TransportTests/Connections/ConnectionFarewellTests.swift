@@ -8,7 +8,7 @@ import WaybillTesting
     "Every transport: the end, per entry",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionFarewellTests {

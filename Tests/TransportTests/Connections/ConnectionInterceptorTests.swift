@@ -14,7 +14,7 @@ import WireTestSupport
     "Every transport: chains, tokens and limits (design 5.4 to 5.6)",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionInterceptorTests {

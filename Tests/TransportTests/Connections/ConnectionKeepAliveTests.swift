@@ -11,7 +11,7 @@ import WireTestSupport
     "Every transport: signs of life (design 5.7)",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionKeepAliveTests {

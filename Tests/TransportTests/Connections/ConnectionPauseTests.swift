@@ -11,7 +11,7 @@ import WaybillTesting
     "Every transport: pauses, hints and the queue",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionPauseTests {

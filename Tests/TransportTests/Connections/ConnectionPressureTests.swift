@@ -12,7 +12,7 @@ import WireTestSupport
     "Every transport: back-pressure (design 5.3)",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionPressureTests {

@@ -11,7 +11,7 @@ import WireTestSupport
     "Every transport: the read timeout",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionReadTimeoutTests {

@@ -9,7 +9,7 @@ import WaybillTesting
     "Every transport: resuming (design 5.2, 5.3)",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionResumeTests {

@@ -11,7 +11,7 @@ import WireTestSupport
     "Every transport: resumption and refusals (design 5.2)",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionResumptionTests {

@@ -9,7 +9,7 @@ import WaybillTesting
     "Every transport: interceptors, retries and tokens (design 5.4, 5.5)",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionRetryTests {

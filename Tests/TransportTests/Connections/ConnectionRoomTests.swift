@@ -8,7 +8,7 @@ import WireTestSupport
 @Suite(
     "Every transport: a send that waits for room",
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionRoomTests {

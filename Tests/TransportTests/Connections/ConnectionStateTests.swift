@@ -8,7 +8,7 @@ import WaybillTesting
     "Every transport: states and reconnection (design 5.1, 5.2)",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionStateTests {

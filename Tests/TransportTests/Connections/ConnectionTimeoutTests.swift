@@ -8,7 +8,7 @@ import WaybillTesting
     "Every transport: timeouts and dead peers (design 5.6, 5.7)",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionTimeoutTests {

@@ -9,7 +9,7 @@ import WaybillTesting
     "Every transport: a thousand requests, one token (design 5.5)",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionTokenTests {

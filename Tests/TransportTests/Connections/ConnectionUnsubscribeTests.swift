@@ -7,7 +7,7 @@ import WaybillTesting
     "Every transport: unsubscribing",
     .serialized,
     .inSimulation,
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(30)),
     .benchesEnd
 )
 struct ConnectionUnsubscribeTests {

@@ -10,7 +10,7 @@ import WebSocketWire
 import WireCore
 
 /// The parts of an error that a program can use: the code, the topic, the command, and the peer's reason as a type.
-@Suite("What errors tell", .inSimulation, .timeLimit(.minutes(5))) struct ErrorContextTests {
+@Suite("What errors tell", .inSimulation, .timeLimit(.minutes(30))) struct ErrorContextTests {
     private struct Point: Codable, Sendable { var x: Int }
 
     private static func error(_ body: () async throws -> Void) async -> WaybillError? {

@@ -16,7 +16,7 @@ import WaybillTesting
 /// - `let reply: Chat = try await chat.request(.say("x"))`, where `Chat` is not `Decodable`: *instance method
 ///   'request(_:as:)' requires that 'Chat' conform to 'Decodable'*.
 /// - An entry that the enum lacks: *type 'ChatEntry' has no member 'leave'*.
-@Suite("Guide: common mistakes", .inSimulation, .timeLimit(.minutes(5))) struct MistakesTests {
+@Suite("Guide: common mistakes", .inSimulation, .timeLimit(.minutes(30))) struct MistakesTests {
     private enum ChatEntry: EntryType {
         case join
         case joinExactly

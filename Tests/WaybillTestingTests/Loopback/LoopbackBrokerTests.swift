@@ -8,7 +8,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WaybillWebSocket
 
-@Suite("Loopback broker", .inSimulation, .timeLimit(.minutes(5))) struct LoopbackBrokerTests {
+@Suite("Loopback broker", .inSimulation, .timeLimit(.minutes(30))) struct LoopbackBrokerTests {
     /// A WebSocket configuration with a long timeout, since other tests run at the same time.
     private static func webSocket(_ subprotocols: [String]) -> WebSocketClient.Configuration {
         var configuration = WebSocketClient.Configuration()

@@ -8,7 +8,7 @@ import WireCore
 import WireTestSupport
 
 /// The admission of clients, and the broker's reports of their actions.
-@Suite("Loopback observation", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Loopback observation", .inSimulation, .timeLimit(.minutes(30)))
 struct LoopbackObservationTests {
     private final class Log: Sendable {
         private let all = Locked<[LoopbackOccurrence]>([])

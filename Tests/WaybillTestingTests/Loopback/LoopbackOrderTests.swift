@@ -6,7 +6,7 @@ import WireCore
 import WireTestSupport
 
 /// Equal runs have an equal order: the broker serves nothing in the order of a dictionary or a set.
-@Suite("Loopback order", .inSimulation, .timeLimit(.minutes(5))) struct LoopbackOrderTests {
+@Suite("Loopback order", .inSimulation, .timeLimit(.minutes(30))) struct LoopbackOrderTests {
     /// With this number, a dictionary has the expected order only once in 40,000 runs.
     private static let count = 8
 

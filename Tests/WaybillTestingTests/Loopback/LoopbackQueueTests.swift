@@ -7,7 +7,7 @@ import WaybillTesting
 import WireCore
 
 /// The messages that a queue keeps when subscribers leave, and the destinations of replies.
-@Suite("Loopback queues", .inSimulation, .timeLimit(.minutes(5))) struct LoopbackQueueTests {
+@Suite("Loopback queues", .inSimulation, .timeLimit(.minutes(30))) struct LoopbackQueueTests {
     private typealias Client = LoopbackFrameClient
 
     /// A subscriber that has got four messages of a queue, and the client that sent them.

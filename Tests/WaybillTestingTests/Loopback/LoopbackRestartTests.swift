@@ -9,7 +9,7 @@ import WireCore
 import WireTestSupport
 
 /// A broker that is killed and started again.
-@Suite("Loopback restarts", .inSimulation, .timeLimit(.minutes(5))) struct LoopbackRestartTests {
+@Suite("Loopback restarts", .inSimulation, .timeLimit(.minutes(30))) struct LoopbackRestartTests {
     @Test("MQTT: sessions and retained messages stay or go; no client hears a word")
     func mqtt() async throws {
         let bench = LoopbackBench()

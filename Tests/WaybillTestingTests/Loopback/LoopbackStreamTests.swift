@@ -7,7 +7,7 @@ import WireCore
 import WireTestSupport
 
 /// The broker over streams that it did not accept itself, on a clock that is not the system's.
-@Suite("Loopback streams", .inSimulation, .timeLimit(.minutes(5))) struct LoopbackStreamTests {
+@Suite("Loopback streams", .inSimulation, .timeLimit(.minutes(30))) struct LoopbackStreamTests {
     @Test("Without sockets: every service over a pair of streams, and across protocols")
     func services() async throws {
         let bench = LoopbackBench()

@@ -67,7 +67,7 @@ private final class Tokens: Sendable {
     }
 }
 
-@Suite("Connection of a mock with a protocol", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Connection of a mock with a protocol", .inSimulation, .timeLimit(.minutes(30)))
 struct MockConnectionTests {
     @Test(
         "A token that expires each second, ten minutes with lost connections: configured once, no call fails",

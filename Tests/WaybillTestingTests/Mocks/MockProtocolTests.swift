@@ -7,7 +7,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
-@Suite("Mock with a protocol", .inSimulation, .timeLimit(.minutes(5))) struct MockProtocolTests {
+@Suite("Mock with a protocol", .inSimulation, .timeLimit(.minutes(30))) struct MockProtocolTests {
     /// A request that the transport of a protocol refuses before any I/O.
     struct BadRequest: CustomTestStringConvertible, Sendable {
         let wireProtocol: MockTransport.WireProtocol

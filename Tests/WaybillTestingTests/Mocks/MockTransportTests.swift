@@ -5,7 +5,7 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
-@Suite("Mock transport", .inSimulation, .timeLimit(.minutes(5))) struct MockTransportTests {
+@Suite("Mock transport", .inSimulation, .timeLimit(.minutes(30))) struct MockTransportTests {
     private func send(_ topic: String = "t") -> Request { Request(topic: topic, command: .send) }
 
     @Test("Outcomes come one after another, the last one stays; later rules win")
@@ -107,7 +107,7 @@ import WireTestSupport
     }
 }
 
-@Suite("Manual clock", .inSimulation, .timeLimit(.minutes(5))) struct ManualClockTests {
+@Suite("Manual clock", .inSimulation, .timeLimit(.minutes(30))) struct ManualClockTests {
     @Test("A wait for sleepers that never come can be cancelled, before it and during it")
     func noSleepers() async throws {
         let clock = ManualClock()

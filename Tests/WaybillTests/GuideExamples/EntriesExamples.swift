@@ -6,7 +6,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// The examples of the guide's page about entries, over a mock.
-@Suite("Guide: entries, options and brokers", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Guide: entries, options and brokers", .inSimulation, .timeLimit(.minutes(30)))
 struct EntriesExamples {
     enum ShopEntry: EntryType {
         case connect

@@ -4,7 +4,7 @@ import Waybill
 import WaybillTesting
 
 /// The examples of the guide's page on errors.
-@Suite("Guide: errors", .inSimulation, .timeLimit(.minutes(5))) struct ErrorExamples {
+@Suite("Guide: errors", .inSimulation, .timeLimit(.minutes(30))) struct ErrorExamples {
     private enum ChatEntry: EntryType {
         case join(room: String)
         case say(String, room: String)

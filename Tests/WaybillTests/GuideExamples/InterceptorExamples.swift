@@ -35,7 +35,7 @@ private struct Metrics: Sendable {
     }
 }
 
-@Suite("Guide: interceptors and the life of a connection", .inSimulation, .timeLimit(.minutes(5)))
+@Suite("Guide: interceptors and the life of a connection", .inSimulation, .timeLimit(.minutes(30)))
 struct InterceptorExamples {
     @Test("An interceptor of one's own, and a measuring one")
     func own() async throws {

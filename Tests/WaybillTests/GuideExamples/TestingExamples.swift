@@ -4,7 +4,7 @@ import Waybill
 import WaybillTesting
 
 /// The examples of the page "Testing a service".
-@Suite("Guide: testing a service", .inSimulation, .timeLimit(.minutes(5))) struct TestingExamples {
+@Suite("Guide: testing a service", .inSimulation, .timeLimit(.minutes(30))) struct TestingExamples {
     private enum ChatEntry: EntryType {
         case join(room: String)
         case say(String, room: String)
