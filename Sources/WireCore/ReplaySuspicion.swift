@@ -7,14 +7,15 @@
 ///
 /// What is known on one connection:
 ///
-/// | state | event → next state |
-/// | --- | --- |
-/// | idle | the oldest item is written → queued; anything else is written → idle, in company |
-/// | queued, leaving, written | anything else is written → the same, in company |
-/// | queued | the outbound buffer is given to the stream → leaving |
-/// | leaving | the rest of that buffer is given to the stream → leaving, at that time; the next buffer → written |
-/// | leaving, written | a suspect that is sent alone outlives the limit → idle |
-/// | any | an acknowledgement, or the end of the connection → idle |
+/// | state | the oldest item is written | the outbound buffer is given to the stream | a suspect sent alone outlives the limit |
+/// | --- | --- | --- | --- |
+/// | idle | → queued | | |
+/// | queued | | → leaving | |
+/// | leaving | | → leaving for the rest of that buffer, → written for the next one | → idle |
+/// | written | | | → idle |
+///
+/// Anything else that is written beside the suspect is its company. An acknowledgement, or the end of the connection,
+/// leads from each state to idle.
 ///
 /// What is known of an item is its ``Record``, which travels with the item from connection to connection. Only the end
 /// of a connection in the states leaving and written changes it:

@@ -25,7 +25,8 @@ import Testing
         "MQTTClientChannel", "MQTTClientConnection", "MQTTClientExchanges",
         "MQTTClientHandshake", "MQTTReceiver", "MQTTServerAuthentication",
         "MQTTServerConnection", "MQTTSession", "MQTTStoreQueue", "MockConnection",
-        "NetworkViability", "Opening", "PendingReplies", "SCRAMClient", "SCRAMServer",
+        "NetworkViability", "Opening", "PendingReplies", "ReplaySuspicion", "SCRAMClient",
+        "SCRAMServer",
         "SSEMachine", "STOMPClientConnection", "STOMPServerConnection", "WebSocketConnection",
         "WebSocketOpeningHandshake", "WriteTurn",
     ]

@@ -108,7 +108,7 @@ final class SimulatedNetwork: @unchecked Sendable {
     ) throws(LinkError) -> UInt16 {
         let taken = hosts[host]?.acceptances ?? [:]
         let isFree = { (port: UInt16) in port > 0 && taken[port] == nil }
-        let candidates = port > 0 ? port...port : 20_000...UInt16.max
+        let candidates = port > 0 ? port...port : 32_768...UInt16.max
         guard let port = candidates.first(where: isFree) else {
             // EADDRINUSE of Linux.
             throw .system(errorNumber: 98, call: "listen")
