@@ -74,7 +74,12 @@ package struct MQTTConnectionEnd: Sendable {
             switch code {
             case .packetTooLarge, .payloadFormatInvalid, .topicNameInvalid: .named
             case .serverBusy, .serverShuttingDown, .keepAliveTimeout, .sessionTakenOver,
-                .quotaExceeded, .useAnotherServer, .serverMoved, .maximumConnectTime:
+                .quotaExceeded, .useAnotherServer, .serverMoved, .maximumConnectTime,
+                .messageRateTooHigh, .connectionRateExceeded, .administrativeAction:
+                .unrelated
+            // These can only be about a SUBSCRIBE or an UNSUBSCRIBE.
+            case .topicFilterInvalid, .sharedSubscriptionsNotSupported,
+                .subscriptionIdentifiersNotSupported, .wildcardSubscriptionsNotSupported:
                 .unrelated
             default: .closed
             }

@@ -3,9 +3,9 @@ import WebSocketWire
 package import WireCore
 
 extension ReplaySuspicion.End {
-    /// The close codes with which a server leaves for its own reasons: Going Away, Service Restart and Try Again Later
-    /// (RFC 6455, 7.4.1, and IANA's registry).
-    private static let leaving: Set<UInt16> = [1_001, 1_012, 1_013]
+    /// The close codes with which a server leaves for its own reasons: Going Away, Service Restart, Try Again Later and
+    /// Bad Gateway (RFC 6455, 7.4.1, and IANA's registry).
+    private static let leaving: Set<UInt16> = [1_001, 1_012, 1_013, 1_014]
 
     /// What the end of a stream says about the items that are sent again.
     package init(_ error: LinkError) {

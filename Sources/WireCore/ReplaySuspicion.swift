@@ -27,7 +27,7 @@
 /// | suspected, 2 | clear | isolated, 3 | isolated, 3 | proven |
 /// | isolated, n | clear | proven | proven | proven |
 ///
-/// An end for any other reason changes no record. An isolated item is sent alone: no other item is written until it is
+/// An end within the limit for any other reason changes no record. An isolated item is sent alone: no other item is written until it is
 /// acknowledged, or until it has outlived the limit.
 package struct ReplaySuspicion: Hashable, Sendable {
     /// What is known of an item.
@@ -85,15 +85,14 @@ package struct ReplaySuspicion: Hashable, Sendable {
         case proven(UInt32, ends: UInt16)
     }
 
-    /// What was written since the last acknowledgement, or since the connection began, beside the suspect.
-    private enum Company: Int, Comparable, Sendable {
-        case none
-        /// Only what is not sent again.
-        case others
-        /// Items that are unacknowledged.
-        case items
+    /// What was written beside the suspect, and may still be unanswered.
+    private struct Company: OptionSet, Hashable, Sendable {
+        let rawValue: UInt8
 
-        static func < (one: Company, other: Company) -> Bool { one.rawValue < other.rawValue }
+        /// What is not sent again: no acknowledgement tells that the peer has handled it.
+        static let others = Company(rawValue: 1)
+        /// Items that are unacknowledged.
+        static let items = Company(rawValue: 2)
     }
 
     private struct Suspect: Hashable, Sendable {
@@ -102,13 +101,13 @@ package struct ReplaySuspicion: Hashable, Sendable {
         var company: Company
 
         func with(_ other: Company) -> Suspect {
-            Suspect(item: item, record: record, company: max(company, other))
+            Suspect(item: item, record: record, company: company.union(other))
         }
 
         /// The verdict of a suspicious end.
         func verdict(_ end: End) -> Verdict {
             let ends = record.ends == .max ? .max : record.ends + 1
-            if record.isIsolated || (end == .named && company == .none) {
+            if record.isIsolated || (end == .named && company.isEmpty) {
                 return .proven(item, ends: ends)
             }
             let isIsolated = end == .named || ends >= ReplaySuspicion.endsBeforeIsolation
@@ -129,7 +128,7 @@ package struct ReplaySuspicion: Hashable, Sendable {
     /// The number of suspicious ends in a row after which an item is sent alone.
     package static let endsBeforeIsolation: UInt16 = 3
 
-    private var state = State.idle(.none)
+    private var state = State.idle([])
 
     /// Makes the state at the beginning of a connection.
     package init() {}
@@ -152,7 +151,7 @@ package struct ReplaySuspicion: Hashable, Sendable {
 
     private mutating func note(_ company: Company) {
         switch state {
-        case .idle(let present): state = .idle(max(present, company))
+        case .idle(let present): state = .idle(present.union(company))
         case .queued(let suspect): state = .queued(suspect.with(company))
         case .leaving(let suspect, let time): state = .leaving(suspect.with(company), at: time)
         case .written(let suspect, let time): state = .written(suspect.with(company), at: time)
@@ -179,7 +178,15 @@ package struct ReplaySuspicion: Hashable, Sendable {
     ///
     /// - Parameter hasItems: Whether other items are unacknowledged.
     package mutating func noteAcknowledged(hasItems: Bool) {
-        state = .idle(hasItems ? .items : .none)
+        state = .idle(company.intersection(.others).union(hasItems ? .items : []))
+    }
+
+    private var company: Company {
+        switch state {
+        case .idle(let company): company
+        case .queued(let suspect), .leaving(let suspect, _), .written(let suspect, _):
+            suspect.company
+        }
     }
 
     private var suspect: Suspect? {
@@ -206,22 +213,23 @@ package struct ReplaySuspicion: Hashable, Sendable {
     /// - Returns: The item, whose record is clear now; nil without one.
     package mutating func endIsolation(at now: WireInstant) -> UInt32? {
         guard let deadline, deadline <= now, let suspect else { return nil }
-        state = .idle(.items)
+        state = .idle(suspect.company.union(.items))
         return suspect.item
     }
 
     /// Notes the end of the connection.
     package mutating func noteEnd(_ end: End, at now: WireInstant) -> Verdict {
-        defer { state = .idle(.none) }
-        switch (end, state) {
-        case (.unrelated, _), (.closed, .idle), (.closed, .queued), (.named, .idle(.none)),
-            (.named, .idle(.others)):
-            return .none
-        case (.named, .idle(.items)), (.named, .queued): return .unclear
-        case (_, .leaving(let suspect, let time)), (_, .written(let suspect, let time)):
-            guard time.duration(to: now) > Self.limit else { return suspect.verdict(end) }
-            if suspect.record != .clear { return .recorded(suspect.item, .clear) }
-            return end == .named ? .unclear : .none
+        defer { state = .idle([]) }
+        switch state {
+        case .idle(let company):
+            return end == .named && company.contains(.items) ? .unclear : .none
+        case .queued: return end == .named ? .unclear : .none
+        case .leaving(let suspect, let time), .written(let suspect, let time):
+            guard time.duration(to: now) <= Self.limit else {
+                if suspect.record != .clear { return .recorded(suspect.item, .clear) }
+                return end == .named ? .unclear : .none
+            }
+            return end == .unrelated ? .none : suspect.verdict(end)
         }
     }
 }

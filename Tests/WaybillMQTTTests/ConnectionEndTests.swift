@@ -67,7 +67,10 @@ import WireCore
     )
     func replayReasons() {
         let named: Set<UInt8> = [0x90, 0x95, 0x99]
-        let unrelated: Set<UInt8> = [0x89, 0x8B, 0x8D, 0x8E, 0x97, 0x9C, 0x9D, 0xA0]
+        let unrelated: Set<UInt8> = [
+            0x89, 0x8B, 0x8D, 0x8E, 0x8F, 0x96, 0x97, 0x98, 0x9C, 0x9D, 0x9E, 0x9F, 0xA0, 0xA1,
+            0xA2,
+        ]
         for code in UInt8.min ... .max {
             let closure = MQTTClosure.disconnectedByServer(
                 MQTTReasonCode(rawValue: code),

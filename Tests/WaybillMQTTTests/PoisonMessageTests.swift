@@ -345,6 +345,50 @@ struct PoisonMessageTests {
         await transport.shutdown()
     }
 
+    @Test("The PUBCOMP of an earlier connection says nothing of the message behind it")
+    func behindRelease() async throws {
+        let release = ("62 02 0001" as Hex).bytes
+        let bad = Self.publish("x", 2)
+        let again = Self.publish("x", 2, isDuplicate: true)
+        // The PUBREL of the first message is repeated, and at last answered before the server ends the connection. On
+        // the first connection that message is the older one, so that end says nothing of the other.
+        let ends = (0..<2).map { _ in
+            ScriptedByteStream.accepted(.present, .expect(release + again), .finish)
+        }
+        let scripts: [ScriptedByteStream] =
+            [
+                .accepted(
+                    .new,
+                    .expect(("34 06 0001 74 0001 67" as Hex).bytes),
+                    .reply(("50 02 0001" as Hex).bytes),
+                    .expect(release),
+                    .expect(bad),
+                    .finish
+                )
+            ] + ends + [
+                .accepted(
+                    .present,
+                    .expect(release),
+                    .expect(again),
+                    .reply(("70 02 0001" as Hex).bytes),
+                    .finish
+                ),
+                .accepted(.present, .expect(again), .finish), .accepted(.present, .skip(1)),
+            ]
+        let (transport, provider) = try scripted(scripts, clock: clock) { $0.cleanStart = false }
+        try await provider.connect()
+        let good = provider.enqueue(.send("g", qos: .exactlyOnce))
+        try await waitUntil { scripts[0].hasReached(5) }
+        let send = provider.enqueue(.send("x", qos: .atLeastOnce))
+        try await waitUntil(moving: { clock.advance(by: .milliseconds(50)) }) {
+            scripts[5].hasReached(2) || scripts.contains { $0.failures != [] }
+        }
+        #expect(scripts.dropLast().map(\.failures) == scripts.dropLast().map { _ in [] })
+        await expectProof(4, send)
+        _ = try await good.receipt
+        await transport.shutdown()
+    }
+
     @Test("With a lost session, a message whose caller was told of a timeout is not sent anew")
     func toldOfTimeout() async throws {
         let first = ScriptedByteStream.accepted(

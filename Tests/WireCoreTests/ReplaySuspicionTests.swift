@@ -84,7 +84,7 @@ import WireCore
             (.clear, .closed, .none), (.clear, .named, .unclear), (.clear, .unrelated, .none),
             (.suspected(ends: 2), .closed, .recorded(7, .clear)),
             (.suspected(ends: 2), .named, .recorded(7, .clear)),
-            (.suspected(ends: 2), .unrelated, .none),
+            (.suspected(ends: 2), .unrelated, .recorded(7, .clear)),
             (.isolated(ends: 3), .closed, .recorded(7, .clear)),
         ] as [(ReplaySuspicion.Record, ReplaySuspicion.End, ReplaySuspicion.Verdict)]
     )
@@ -134,6 +134,18 @@ import WireCore
         last.noteAcknowledged(hasItems: false)
         #expect(last == ReplaySuspicion())
         #expect(last.noteEnd(.named, at: Self.time(1)) == .none)
+    }
+
+    @Test(
+        "An acknowledgement says nothing of what is not sent again, so a reason proves nothing after it"
+    )
+    func othersBefore() {
+        var suspicion = Self.written(.clear)
+        suspicion.noteOther()
+        suspicion.noteAcknowledged(hasItems: false)
+        suspicion.noteWritten(8, .clear, isOldest: true)
+        suspicion.noteGiven(isRest: false, at: Self.time(2))
+        #expect(suspicion.noteEnd(.named, at: Self.time(3)) == .recorded(8, .isolated(ends: 1)))
     }
 
     @Test("What is not sent again is never a suspect")

@@ -151,8 +151,8 @@ package struct MQTTClientExchanges: Sendable {
         to writer: inout MQTTPacketWriter
     ) throws(MQTTViolation) -> MQTTClientEvent? {
         switch packet {
-        case .puback, .pubrec, .pubcomp:
-            let mayWait = session.publisher.noteAcknowledged()
+        case .puback(let answer), .pubrec(let answer), .pubcomp(let answer):
+            let mayWait = session.publisher.noteAcknowledged(answer.packetIdentifier)
             let event = try handle(packet, to: &writer)
             // A suspect of QoS 2 is under way until PUBCOMP, and the messages behind it need not wait for that.
             if mayWait { session.publisher.sendWaiting(to: &writer) }

@@ -22,8 +22,11 @@ package enum MQTTReplayFinding: Sendable {
 extension MQTTPublisher {
     /// Notes PUBACK, PUBREC or PUBCOMP, before it is handled.
     ///
+    /// The answer to a PUBREL of an earlier connection says nothing of the messages behind it.
+    ///
     /// - Returns: Whether messages may wait behind a suspect; ``sendWaiting(to:)`` follows when the packet was handled.
-    mutating func noteAcknowledged() -> Bool {
+    mutating func noteAcknowledged(_ packetIdentifier: UInt16) -> Bool {
+        guard inflight.isOfThisConnection(packetIdentifier) == true else { return false }
         defer { suspicion.noteAcknowledged(hasItems: messagesUnderWay > 1) }
         return suspicion.isIsolating
     }
