@@ -7,6 +7,7 @@ import WireTestSupport
 /// Sends that await no answer, and wait for room in the buffer of a connection.
 @Suite(
     "Every transport: a send that waits for room",
+    .enabled(if: Simulation.isAvailable, "only a simulation tells when a send waits"),
     .inSimulation,
     .timeLimit(.minutes(30)),
     .benchesEnd
