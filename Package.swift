@@ -28,6 +28,9 @@ func source(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target 
 }
 
 /// A test target, in `Tests`.
+///
+/// Its own code is not optimized in the checks: a release build shows what the optimizer does to the sources, and the
+/// tests would take most of its time.
 func tests(
     _ name: String,
     _ dependencies: [Target.Dependency],
@@ -40,6 +43,7 @@ func tests(
         path: path,
         exclude: exclude,
         swiftSettings: settings
+            + (isStrict ? [.unsafeFlags(["-Onone"], .when(configuration: .release))] : [])
     )
 }
 

@@ -1,7 +1,7 @@
 import Testing
 import WireCore
 
-@testable import MQTTWire
+import MQTTWire
 
 /// The requests of a client and the packets that answer them, without a connection around them.
 @Suite("MQTT client: exchanges") struct ClientExchangesTests {

@@ -16,6 +16,15 @@ package struct InSimulation: SuiteTrait, TestTrait, TestScoping {
     ) async throws {
         let isOutside = test.traits.contains { $0 is OutsideSimulation }
         guard testCase != nil, Simulation.isAvailable, !isOutside else {
+            #if WAYBILL_THREAD_SANITIZER
+                // On threads, a slow machine lets simulated time run ahead of a task. The sanitizer ends the process at
+                // a data race, which is all that it looks for here; what the test expects is checked in a world.
+                if !isOutside {
+                    return await withKnownIssue("no world", isIntermittent: true) {
+                        try await function()
+                    }
+                }
+            #endif
             return try await function()
         }
         var options = Simulation.Options()

@@ -1,4 +1,4 @@
-import WireCore
+package import WireCore
 
 /// The receiver's side of QoS 1 and 2 (MQTT 5, 4.3), the same for client and server.
 ///
@@ -318,7 +318,7 @@ package struct MQTTReceiver: Sendable {
     ///   - identifier: The packet identifier of the message, from ``packetIdentifier(of:)`` before its acknowledgement.
     ///   - deadline: The time limit of the call.
     /// - Returns: False if the exchange is over already.
-    mutating func await(
+    package mutating func await(
         _ call: any MQTTCall,
         _ identifier: UInt16,
         deadline: WireInstant

@@ -9,7 +9,7 @@ package import WireCore
 /// a copy would send messages twice. It does not contain subscriptions.
 package struct MQTTSessionState: Sendable {
     var publisher = MQTTPublisher(window: 0)
-    var receiver = MQTTReceiver()
+    package var receiver = MQTTReceiver()
 
     /// Makes the state of a new session.
     package init() {}

@@ -1,4 +1,4 @@
-#if os(Linux)
+#if os(Linux) && DEBUG
     import Foundation
     import Glibc
     import Testing

@@ -1,4 +1,4 @@
-#if os(Linux)
+#if os(Linux) && DEBUG
     import Testing
     import Waybill
     import WaybillLink

@@ -1,4 +1,4 @@
-#if os(Linux)
+#if os(Linux) && DEBUG
     import Dispatch
     import Foundation
     import Glibc
