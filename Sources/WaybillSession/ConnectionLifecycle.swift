@@ -299,6 +299,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                 connection,
                 of: number,
                 cause,
+                hasProgress: connection.hasProgress,
                 at: connection.now,
                 random: environment.random
             )

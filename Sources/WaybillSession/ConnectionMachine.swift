@@ -160,7 +160,14 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         if intent == .paused { step.action = .close(connection) }
         // A peer that accepts and closes at once may be faster than this series.
         guard let end = attempt.earlyEnd else { return step }
-        let next = ended(connection, of: series, end.cause, at: now, random: random)
+        let next = ended(
+            connection,
+            of: series,
+            end.cause,
+            hasProgress: end.hasProgress,
+            at: now,
+            random: random
+        )
         step.changes += next.changes
         step.action = next.action
         step.wasHealthy = next.wasHealthy
@@ -249,6 +256,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     ///   - connection: The connection.
     ///   - series: The series that has made it.
     ///   - cause: The cause; nil if this side ended it.
+    ///   - hasProgress: Whether the peer has answered more than the greeting.
     ///   - now: The time.
     ///   - random: Returns random bits for the length of the wait.
     /// - Returns: What follows.
@@ -256,6 +264,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         _ connection: Connection,
         of series: UInt64,
         _ cause: WaybillError?,
+        hasProgress: Bool,
         at now: WireInstant,
         random: () -> UInt64
     ) -> Step {
@@ -263,7 +272,9 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         let wasHealthy = schedule.isHealthy(at: now)
         switch state {
         case .connected(let current) where current === connection:
-            delay = cause.flatMap { schedule.delay(after: $0, at: now, random: random) }
+            delay = cause.flatMap {
+                schedule.delay(after: $0, hasProgress: hasProgress, at: now, random: random)
+            }
             guard delay != nil else { return over(rest(.ready, cause), cause, wasHealthy) }
         case .closing(let current, let intent) where current === connection:
             switch intent {
@@ -272,11 +283,14 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             case .paused: break
             // The pause is over before it has closed the connection.
             case .ready:
-                delay = cause.map { schedule.delay(after: $0, at: now, random: random) } ?? .zero
+                delay =
+                    cause.map {
+                        schedule.delay(after: $0, hasProgress: hasProgress, at: now, random: random)
+                    } ?? .zero
                 guard delay != nil else { return over(rest(.ready, cause), cause, wasHealthy) }
             }
         case .connecting(var attempt, let intent) where attempt.series == series:
-            attempt.earlyEnd = ConnectionAttempt.EarlyEnd(cause: cause)
+            attempt.earlyEnd = ConnectionAttempt.EarlyEnd(cause: cause, hasProgress: hasProgress)
             state = .connecting(attempt, then: intent)
             return Step()
         case .shutDown: return Step(action: .conclude(nil, isForGood: true))

@@ -28,6 +28,7 @@ package struct ConnectionAttempt: Sendable {
     /// The end of a connection that the peer has just accepted.
     package struct EarlyEnd: Sendable {
         package let cause: WaybillError?
+        package let hasProgress: Bool
     }
 
     /// Whether the series continues although no task waits for it.

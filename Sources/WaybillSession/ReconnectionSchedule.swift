@@ -11,9 +11,9 @@ package struct ReconnectionSchedule: Sendable {
     private let policy: ReconnectionPolicy
     /// The number of consecutive failures, including the loss of the connection.
     private var failureCount = 0
-    /// The number of failures since the last connection.
+    /// The number of failures since the last progress.
     private var attempts = 0
-    /// The time of the first failure since the last connection.
+    /// The time of the first failure since the last progress.
     private var firstFailure: WireInstant?
     /// The time at which the current connection was accepted; nil without one.
     private var connected: WireInstant?
@@ -46,23 +46,25 @@ package struct ReconnectionSchedule: Sendable {
     ///
     /// - Parameters:
     ///   - error: The cause.
+    ///   - hasProgress: Whether the peer has answered more than the greeting on the connection that was lost. The
+    ///     acceptance alone resets no limit, because a peer may accept each connection and end it at once.
     ///   - now: The time.
     ///   - random: Returns 64 random bits.
     /// - Returns: The wait before the next attempt; nil if no attempt follows.
     package mutating func delay(
         after error: WaybillError,
+        hasProgress: Bool = false,
         at now: WireInstant,
         random: () -> UInt64
     ) -> Duration? {
         // A service that has accepted before may be changing its certificate, or a sign-in page stands before it.
         let isFatal = !error.isRetryable && !(hasAccepted && error.code == .tls)
         guard policy.isEnabled, !isFatal else { return nil }
-        if connected != nil, isHealthy(at: now) {
-            failureCount = 0
-            firstFailure = nil
-        }
-        // A connection resets the limits of attempts and time, however short it was. It does not reset the waits.
-        if connected != nil {
+        let wasHealthy = connected != nil && isHealthy(at: now)
+        if wasHealthy { failureCount = 0 }
+        // Progress resets the limits of attempts and time, but not the waits: a peer may answer something on each
+        // connection and end it soon after.
+        if wasHealthy || hasProgress {
             attempts = 0
             firstFailure = nil
         }

@@ -42,13 +42,13 @@ import WireCore
                 _ = machine.subscribe()
             case .early:
                 _ = try machine.connect()
-                _ = machine.ended(line, of: 1, lost, at: now, random: dice)
+                _ = machine.ended(line, of: 1, lost, hasProgress: false, at: now, random: dice)
             case .connected:
                 _ = try machine.connect()
                 _ = machine.accepted(line, by: 1, at: now, random: dice)
             case .waiting:
                 machine = try Case.connected.machine()
-                _ = machine.ended(line, of: 1, lost, at: now, random: dice)
+                _ = machine.ended(line, of: 1, lost, hasProgress: false, at: now, random: dice)
             case .waitingForNothing:
                 machine = try Case.waiting.machine()
                 _ = machine.retryNow()
@@ -78,7 +78,7 @@ import WireCore
                 _ = try machine.disconnect()
             case .concluding:
                 machine = try Case.connected.machine()
-                _ = machine.ended(line, of: 1, nil, at: now, random: dice)
+                _ = machine.ended(line, of: 1, nil, hasProgress: false, at: now, random: dice)
             case .concludingPaused:
                 machine = try Case.concluding.machine()
                 _ = machine.pause()
@@ -144,11 +144,38 @@ import WireCore
                 case .cancelled: return words(failed(series, nil))
                 case .failedOfOther: return words(failed(99, lost))
                 case .lost:
-                    return words(machine.ended(line, of: series, lost, at: now, random: dice))
+                    return words(
+                        machine.ended(
+                            line,
+                            of: series,
+                            lost,
+                            hasProgress: false,
+                            at: now,
+                            random: dice
+                        )
+                    )
                 case .closed:
-                    return words(machine.ended(line, of: series, nil, at: now, random: dice))
+                    return words(
+                        machine.ended(
+                            line,
+                            of: series,
+                            nil,
+                            hasProgress: false,
+                            at: now,
+                            random: dice
+                        )
+                    )
                 case .lostOther:
-                    return words(machine.ended(Line(), of: 99, lost, at: now, random: dice))
+                    return words(
+                        machine.ended(
+                            Line(),
+                            of: 99,
+                            lost,
+                            hasProgress: false,
+                            at: now,
+                            random: dice
+                        )
+                    )
                 case .disconnect: return words(try machine.disconnect())
                 case .shutDown: return words(machine.shutDown())
                 case .pause: return words(machine.pause())

@@ -156,6 +156,47 @@ import WireCore
     }
 
     @Test(
+        "Progress begins the limits anew, and an acceptance alone does not",
+        arguments: [false, true]
+    )
+    func progress(hasProgress: Bool) {
+        var policy = ReconnectionPolicy()
+        policy.maximumAttempts = 2
+        for isByTime in [false, true] {
+            policy.maximumAttempts = isByTime ? nil : 2
+            policy.maximumTime = isByTime ? .seconds(1) : nil
+            var schedule = ReconnectionSchedule(policy)
+            let goesOn = (0..<4).map { index in
+                let now = WireInstant.zero.advanced(by: .seconds(index))
+                schedule.noteConnected(at: now)
+                return schedule.delay(
+                    after: Self.lost,
+                    hasProgress: hasProgress,
+                    at: now,
+                    random: { 0 }
+                ) != nil
+            }
+            #expect(goesOn == [true, !isByTime || hasProgress, hasProgress, hasProgress])
+        }
+    }
+
+    @Test("Progress does not make the waits shorter")
+    func waitsAfterProgress() {
+        var schedule = ReconnectionSchedule(ReconnectionPolicy())
+        for seconds: UInt64 in [1, 2, 4] {
+            schedule.noteConnected(at: .zero)
+            let dice = whole(seconds)
+            let delay = schedule.delay(
+                after: Self.lost,
+                hasProgress: true,
+                at: .zero,
+                random: { dice }
+            )
+            #expect(delay == .seconds(Int64(seconds)))
+        }
+    }
+
+    @Test(
         "Fatal or worth another attempt is decided by the error",
         arguments: [
             (WaybillError.Code.connectionLost, true), (.connectionRefused, true),
