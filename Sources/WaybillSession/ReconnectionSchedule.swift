@@ -25,10 +25,13 @@ package struct ReconnectionSchedule: Sendable {
     }
 
     /// Forgets all attempts, because a demand begins anew.
-    package mutating func restart() {
-        let hasAccepted = hasAccepted
-        self = ReconnectionSchedule(policy)
-        self.hasAccepted = hasAccepted
+    ///
+    /// - Parameter keepsWaits: Whether the waits go on growing, because the app has not asked for an attempt at once.
+    package mutating func restart(keepsWaits: Bool = false) {
+        attempts = 0
+        firstFailure = nil
+        connected = nil
+        if !keepsWaits { failureCount = 0 }
     }
 
     /// Notes that the peer has accepted a connection.
@@ -74,13 +77,32 @@ package struct ReconnectionSchedule: Sendable {
         failureCount += 1
         attempts += 1
         if let most = policy.maximumAttempts, attempts > most { return nil }
+        let delay = pause(after: error, random)
+        if let most = policy.maximumTime, first.duration(to: now) + delay > most { return nil }
+        return delay
+    }
+
+    /// Returns the time until a request may connect, after the transport has stopped making attempts.
+    ///
+    /// An error that is not retryable does not make later waits longer: a request with other credentials may succeed.
+    ///
+    /// - Parameters:
+    ///   - error: The cause.
+    ///   - random: Returns 64 random bits.
+    /// - Returns: The time; zero if the policy never reconnects, and so has no waits.
+    package mutating func interval(after error: WaybillError, random: () -> UInt64) -> Duration {
+        guard policy.isEnabled else { return .zero }
+        failureCount = error.isRetryable ? failureCount + 1 : 1
+        return pause(after: error, random)
+    }
+
+    private func pause(after error: WaybillError, _ random: () -> UInt64) -> Duration {
         // Whatever the random number is, an unreachable server is not asked again without a pause.
         let least = failureCount > 1 ? Self.leastPause : .zero
         let asked = min(error.serverDelay ?? .zero, policy.maximumServerDelay)
-        var delay = max(drawn(random), asked, least)
-        if error.isServerBusy, error.serverDelay == nil { delay += max(policy.busyDelay, .zero) }
-        if let most = policy.maximumTime, first.duration(to: now) + delay > most { return nil }
-        return delay
+        let delay = max(drawn(random), asked, least)
+        guard error.isServerBusy, error.serverDelay == nil else { return delay }
+        return delay + max(policy.busyDelay, .zero)
     }
 
     private func drawn(_ random: () -> UInt64) -> Duration {

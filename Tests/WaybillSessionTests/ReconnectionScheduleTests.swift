@@ -196,6 +196,23 @@ import WireCore
         }
     }
 
+    @Test("The intervals of requests grow as the waits do, and for a fatal error they stay short")
+    func intervals() {
+        func intervals(_ error: WaybillError, _ policy: ReconnectionPolicy = .init()) -> [Int] {
+            var schedule = ReconnectionSchedule(policy)
+            return [UInt64(1), 2, 4].map { seconds in
+                schedule.restart(keepsWaits: true)
+                let dice = whole(seconds)
+                let interval = schedule.interval(after: error, random: { dice })
+                return Int(interval.wireNanoseconds / 1_000_000)
+            }
+        }
+        #expect(intervals(Self.lost) == [1_000, 2_000, 4_000])
+        // Above the ceiling of one second the remainder is taken.
+        #expect(intervals(WaybillError(.unauthorized, "no")).allSatisfy { $0 <= 1_000 })
+        #expect(intervals(Self.lost, .never) == [0, 0, 0])
+    }
+
     @Test(
         "Fatal or worth another attempt is decided by the error",
         arguments: [
