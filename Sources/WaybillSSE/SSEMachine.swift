@@ -203,7 +203,7 @@ package struct SSEMachine: Sendable {
     ) -> Step {
         let cause = outcome.error ?? WaybillError(.connectionLost, "the stream has ended")
         // A stream that has brought an event was healthy, however soon it ended.
-        if hasEvents { schedule = ReconnectionSchedule(policy) }
+        if hasEvents { schedule.restart() }
         guard !outcome.isFinal, isUnattended,
             let drawn = schedule.delay(after: cause, at: now, random: random)
         else {

@@ -52,6 +52,7 @@ final class STOMPConnection: TransportConnection {
     }
 
     var now: WireInstant { link.timers.now }
+    var hasProgress: Bool { driver.withCore { core, _ in core.hasProgress } }
 
     /// Sends CONNECT and waits for CONNECTED.
     ///

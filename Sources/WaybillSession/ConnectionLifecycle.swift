@@ -220,9 +220,9 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     {
         guard let outcome = series?.outcome else { throw WaybillError.noConnection }
         switch step.action {
-        case .wake, .join(isLimited: true):
+        case .wake, .join(isLimited: true), .begin(isLimited: true):
             guard let made = try await outcome.value(within: timeout, by: clock) else {
-                throw state.withLock { $0.machine.state.absence }
+                throw step.failure ?? state.withLock { $0.machine.state.absence }
             }
             return made
         case .none, .use, .join, .postpone, .begin, .open, .wait, .close, .stop, .conclude:
@@ -299,6 +299,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                 connection,
                 of: number,
                 cause,
+                hasProgress: connection.hasProgress,
                 at: connection.now,
                 random: environment.random
             )

@@ -21,7 +21,8 @@ package import WireCore
 /// every state.
 ///
 /// The attempts that follow one demand, or one loss, are a series, which has a number. It lasts until a peer accepts,
-/// or until the policy gives up.
+/// or until the policy gives up. After that, a request makes at most one attempt in each interval of the policy: a
+/// series of a request that comes too early begins in waiting.
 @usableFromInline
 package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     package typealias Step = ConnectionStep<Connection>
@@ -31,6 +32,10 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     )
     private var schedule: ReconnectionSchedule
     private var lastSeries: UInt64 = 0
+    /// The earliest time of an attempt for a request, and the error for which requests have to wait.
+    package var hold: (until: WireInstant, cause: WaybillError)? { held?.value }
+    // Out of line, because most connections never have one.
+    private var held: Shared<(until: WireInstant, cause: WaybillError)>?
 
     package init(_ policy: ReconnectionPolicy) {
         schedule = ReconnectionSchedule(policy)
@@ -46,7 +51,9 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         switch state {
         case .shutDown: throw .shutDown
         case .connected, .closing: throw .alreadyConnected
-        case .idle: return beginOnDemand()
+        case .idle:
+            schedule.restart()
+            return beginOnDemand()
         case .connecting(let attempt, _) where attempt.isLasting:
             state = .connecting(attempt, then: .ready)
             return Step(action: .join(isLimited: true))
@@ -60,20 +67,34 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
 
     /// A request needs a connection.
     ///
-    /// - Parameter connects: Whether the request makes one if there is none.
-    /// - Returns: What follows.
+    /// - Parameters:
+    ///   - connects: Whether the request makes one if there is none.
+    ///   - limit: How long the request can wait until an attempt begins.
+    ///   - now: The time.
+    /// - Returns: What follows; for a limited wait with the error of a request whose limit comes first.
     /// - Throws: `shutDown`; `notConnected` if the request must not connect.
-    package mutating func request(connects: Bool) throws(WaybillError) -> Step {
+    package mutating func request(
+        connects: Bool,
+        within limit: Duration,
+        at now: WireInstant
+    ) throws(WaybillError) -> Step {
         switch state {
         case .shutDown: throw .shutDown
         case .idle where !connects, .concluding where !connects: throw .noConnection
         case .idle(.disconnected), .concluding(.disconnected): throw .disconnectedByApp
-        case .idle: return beginOnDemand()
+        case .idle:
+            schedule.restart(keepsWaits: true)
+            guard let hold, hold.until > now else { return beginOnDemand() }
+            let attempt = makeAttempt(.demand, after: hold.cause)
+            let step = wait(attempt, now.duration(to: hold.until), from: now, Step())
+            return step.joining(attempt, until: hold.until, within: limit, at: now, isNew: true)
         case .concluding: return Step(action: .postpone)
         case .connected(let connection), .closing(let connection, _):
             return Step(action: .use(connection))
-        case .connecting(let attempt, _), .waiting(let attempt, _), .paused(let attempt),
-            .stopping(let attempt):
+        case .waiting(let attempt, let time) where !attempt.isLasting:
+            return Step().joining(attempt, until: time ?? now, within: limit, at: now)
+        case .paused: return Step(action: .join(isLimited: true))
+        case .connecting(let attempt, _), .waiting(let attempt, _), .stopping(let attempt):
             return Step(action: .join(isLimited: attempt.isLasting))
         }
     }
@@ -84,12 +105,18 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         case .connecting(var attempt, let intent):
             attempt.isWantedBySubscription = true
             state = .connecting(attempt, then: intent)
+        case .waiting(var attempt, let time) where !attempt.isLasting:
+            attempt.isWantedBySubscription = true
+            state = .waiting(attempt, until: time)
+        case .paused(var attempt) where !attempt.isLasting:
+            attempt.isWantedBySubscription = true
+            state = .paused(attempt)
         case .idle(let intent) where intent != .disconnected:
-            schedule.restart()
+            schedule.restart(keepsWaits: true)
             let cause = WaybillError(.notConnected, "there is no connection yet")
             let attempt = makeAttempt(.subscription, after: cause)
-            state = intent == .paused ? .paused(attempt) : .waiting(attempt, until: nil)
-            return Step(action: .begin)
+            state = intent == .paused ? .paused(attempt) : .waiting(attempt, until: hold?.until)
+            return Step(action: .begin(isLimited: false))
         case .concluding: return Step(action: .postpone)
         case .idle, .connected, .waiting, .paused, .closing, .stopping, .shutDown: break
         }
@@ -97,11 +124,11 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     }
 
     private mutating func beginOnDemand() -> Step {
-        schedule.restart()
+        held = nil
         var attempt = makeAttempt(.demand)
         attempt.number = 1
         state = .connecting(attempt, then: .ready)
-        return Step(changes: [.connecting(attempt: 1)], action: .begin)
+        return Step(changes: [.connecting(attempt: 1)], action: .begin(isLimited: false))
     }
 
     private mutating func makeAttempt(_ origin: SeriesOrigin, after cause: WaybillError? = nil)
@@ -131,14 +158,15 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// A series has opened a connection.
+    /// A series opens a connection.
     ///
     /// An end that was noted before belonged to another connection.
-    package mutating func opened(by series: UInt64) {
+    package mutating func opening(by series: UInt64) {
         guard case .connecting(var attempt, let intent) = state, attempt.series == series else {
             return
         }
         attempt.earlyEnd = nil
+        attempt.hasDialed = true
         state = .connecting(attempt, then: intent)
     }
 
@@ -155,12 +183,20 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             return nil
         }
         schedule.noteConnected(at: now)
+        held = nil
         state = intent == .paused ? .closing(connection, .paused) : .connected(connection)
         var step = Step(changes: [.connected])
         if intent == .paused { step.action = .close(connection) }
         // A peer that accepts and closes at once may be faster than this series.
         guard let end = attempt.earlyEnd else { return step }
-        let next = ended(connection, of: series, end.cause, at: now, random: random)
+        let next = ended(
+            connection,
+            of: series,
+            end.cause,
+            hasProgress: end.hasProgress,
+            at: now,
+            random: random
+        )
         step.changes += next.changes
         step.action = next.action
         step.wasHealthy = next.wasHealthy
@@ -190,21 +226,53 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             if attempt.isLasting ? cause != nil : attempt.isWantedBySubscription {
                 let delay =
                     cause.map { schedule.delay(after: $0, at: now, random: random) } ?? .zero
-                var next = attempt
-                if !attempt.isLasting { next = makeAttempt(.subscription) }
-                next.failure = failure
                 if intent == .paused || delay != nil {
-                    let isSame = next.series == series
-                    let step = isSame ? Step() : Step(action: .begin, failure: failure)
-                    return wait(next, intent == .paused ? nil : delay, from: now, step)
+                    let delay = intent == .paused ? nil : delay
+                    return goOn(after: attempt, failure, delay, from: now)
                 }
             }
+            if attempt.hasDialed { holdRequests(after: cause, at: now, random) }
             return rest(intent, cause, failure: failure)
         // Whatever has failed meanwhile, the app has ended the attempt.
         case .stopping: return rest(.disconnected, nil, failure: failure)
+        // The requests that waited are gone, and the subscription goes on.
+        case .waiting(let attempt, let time)
+        where attempt.isWantedBySubscription && !attempt.isLasting:
+            let delay = time.map { max(now.duration(to: $0), .zero) } ?? .zero
+            return goOn(after: attempt, failure, delay, from: now)
+        case .paused(let attempt) where attempt.isWantedBySubscription && !attempt.isLasting:
+            return goOn(after: attempt, failure, nil, from: now)
         case .waiting, .paused: return rest(.ready, cause, failure: failure)
         case .idle, .connected, .closing, .concluding, .shutDown: return Step(failure: failure)
         }
+    }
+
+    /// Changes to the wait for the next attempt of a lasting series, which is another one after that of a request.
+    private mutating func goOn(
+        after attempt: ConnectionAttempt,
+        _ failure: WaybillError,
+        _ delay: Duration?,
+        from now: WireInstant
+    ) -> Step {
+        var next = attempt.isLasting ? attempt : makeAttempt(.subscription)
+        next.failure = failure
+        guard !attempt.isLasting else { return wait(next, delay, from: now, Step()) }
+        return wait(
+            next,
+            delay,
+            from: now,
+            Step(action: .begin(isLimited: false), failure: failure)
+        )
+    }
+
+    /// Has requests wait for the next interval of the policy, because the peer has ended an attempt or a connection.
+    private mutating func holdRequests(
+        after cause: WaybillError?,
+        at now: WireInstant,
+        _ random: () -> UInt64
+    ) {
+        guard let cause else { return }
+        held = Shared((now.advanced(by: schedule.interval(after: cause, random: random)), cause))
     }
 
     /// Changes to the wait for the next attempt.
@@ -249,6 +317,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     ///   - connection: The connection.
     ///   - series: The series that has made it.
     ///   - cause: The cause; nil if this side ended it.
+    ///   - hasProgress: Whether the peer has answered more than the greeting.
     ///   - now: The time.
     ///   - random: Returns random bits for the length of the wait.
     /// - Returns: What follows.
@@ -256,6 +325,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         _ connection: Connection,
         of series: UInt64,
         _ cause: WaybillError?,
+        hasProgress: Bool,
         at now: WireInstant,
         random: () -> UInt64
     ) -> Step {
@@ -263,8 +333,13 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         let wasHealthy = schedule.isHealthy(at: now)
         switch state {
         case .connected(let current) where current === connection:
-            delay = cause.flatMap { schedule.delay(after: $0, at: now, random: random) }
-            guard delay != nil else { return over(rest(.ready, cause), cause, wasHealthy) }
+            delay = cause.flatMap {
+                schedule.delay(after: $0, hasProgress: hasProgress, at: now, random: random)
+            }
+            guard delay != nil else {
+                holdRequests(after: cause, at: now, random)
+                return over(rest(.ready, cause), cause, wasHealthy)
+            }
         case .closing(let current, let intent) where current === connection:
             switch intent {
             // Also a loss in the midst of it ends no stream with an error: the app has ended it.
@@ -272,11 +347,14 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             case .paused: break
             // The pause is over before it has closed the connection.
             case .ready:
-                delay = cause.map { schedule.delay(after: $0, at: now, random: random) } ?? .zero
+                delay =
+                    cause.map {
+                        schedule.delay(after: $0, hasProgress: hasProgress, at: now, random: random)
+                    } ?? .zero
                 guard delay != nil else { return over(rest(.ready, cause), cause, wasHealthy) }
             }
         case .connecting(var attempt, let intent) where attempt.series == series:
-            attempt.earlyEnd = ConnectionAttempt.EarlyEnd(cause: cause)
+            attempt.earlyEnd = ConnectionAttempt.EarlyEnd(cause: cause, hasProgress: hasProgress)
             state = .connecting(attempt, then: intent)
             return Step()
         case .shutDown: return Step(action: .conclude(nil, isForGood: true))
@@ -285,7 +363,11 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         }
         let pause = WaybillError(.notConnected, "the connection is paused")
         let attempt = makeAttempt(.loss, after: cause ?? pause)
-        return over(wait(attempt, delay, from: now, Step(action: .begin)), cause, wasHealthy)
+        return over(
+            wait(attempt, delay, from: now, Step(action: .begin(isLimited: false))),
+            cause,
+            wasHealthy
+        )
     }
 
     private func over(_ step: Step, _ cause: WaybillError?, _ wasHealthy: Bool) -> Step {
@@ -355,6 +437,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     ///
     /// A connection that it has closed is made again at once.
     package mutating func resume() -> Step {
+        held = nil
         switch state {
         case .idle(.paused): state = .idle(.ready)
         case .concluding(.paused): state = .concluding(.ready)
@@ -372,6 +455,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     ///
     /// The next attempt starts at once.
     package mutating func retryNow() -> Step {
+        held = nil
         guard case .waiting(let attempt, _) = state else { return Step() }
         state = .waiting(attempt, until: nil)
         return Step(action: .wake)

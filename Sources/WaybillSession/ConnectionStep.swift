@@ -22,12 +22,15 @@ package struct ConnectionAttempt: Sendable {
     package var failure: WaybillError?
     /// Whether a subscription also needs the connection, so that further attempts follow a failed one.
     package var isWantedBySubscription = false
+    /// Whether the attempt has got as far as the network, so that its failure is no fault of this side alone.
+    package var hasDialed = false
     /// The end of the new connection, if it came before the connection was handed over.
     package var earlyEnd: EarlyEnd?
 
     /// The end of a connection that the peer has just accepted.
     package struct EarlyEnd: Sendable {
         package let cause: WaybillError?
+        package let hasProgress: Bool
     }
 
     /// Whether the series continues although no task waits for it.
@@ -49,10 +52,29 @@ package enum ConnectionIntent: Sendable {
 package struct ConnectionStep<Connection: Sendable>: Sendable {
     package var changes: [ConnectionChange] = []
     package var action = ConnectionAction<Connection>.none
-    /// The error of calls that wait for the series, which has just failed.
+    /// The error of calls that wait for the series, which has just failed, or of a request whose limit is over.
     package var failure: WaybillError?
     /// Whether the connection that has ended had lasted ``ReconnectionPolicy/healthyTime``; nil for other events.
     package var wasHealthy: Bool?
+}
+
+extension ConnectionStep {
+    /// The step of a request that waits for the series of another request.
+    ///
+    /// The wait has no limit if the attempt begins in time, because the attempt has one.
+    func joining(
+        _ attempt: ConnectionAttempt,
+        until time: WireInstant,
+        within limit: Duration,
+        at now: WireInstant,
+        isNew: Bool = false
+    ) -> ConnectionStep {
+        let isLimited = now.duration(to: time) > limit
+        var step = self
+        step.action = isNew ? .begin(isLimited: isLimited) : .join(isLimited: isLimited)
+        step.failure = isLimited ? attempt.failure : nil
+        return step
+    }
 }
 
 /// What the shell does after it has opened the lock.
@@ -64,8 +86,8 @@ package enum ConnectionAction<Connection: Sendable>: Sendable {
     case join(isLimited: Bool)
     /// Wait until the running series and its connection are concluded, and pass the event again.
     case postpone
-    /// Begin a series.
-    case begin
+    /// Begin a series, and wait for it if a request has asked for it, as `join` does.
+    case begin(isLimited: Bool)
     /// Make the attempt of the series with this number, from 1.
     case open(Int)
     /// Wait, in the series, until a time or until it is woken; nil means no time.

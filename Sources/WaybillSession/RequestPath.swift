@@ -1,4 +1,5 @@
 package import Waybill
+import WaybillLink
 import WireCore
 
 /// Leads each request to the present connection, to the next one, or into the offline queue.
@@ -56,24 +57,30 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         greeting: () throws(WaybillError) -> Connection.Greeting
     ) async throws -> Connection {
         let greeting = lifecycle.settings.connectsOnDemand ? try greeting() : nil
+        let timeout = lifecycle.settings.connectTimeout
+        let limit = min(request.command.timeout ?? timeout, timeout)
         let (step, series) = try await lifecycle.ask { state throws(WaybillError) in
-            let step = try self.step(of: request, connects: greeting != nil, &state)
+            let connects = greeting != nil
+            let step = try self.step(of: request, connects: connects, within: limit, &state)
             if case .begin = step.action {
-                state.greeting = greeting.map { ($0, lifecycle.settings.connectTimeout) }
+                state.greeting = greeting.map { ($0, timeout) }
             }
             return step
         }
         if case .use(let connection) = step.action { return connection }
-        return try await lifecycle.made(by: series, step, within: lifecycle.settings.connectTimeout)
-            .connection
+        return try await lifecycle.made(by: series, step, within: limit).connection
     }
 
     private func step(
         of request: Request,
         connects: Bool,
+        within limit: Duration,
         _ state: inout ConnectionLifecycle<Connection>.State
     ) throws(WaybillError) -> ConnectionStep<Connection> {
-        do throws(WaybillError) { return try state.machine.request(connects: connects) } catch {
+        do throws(WaybillError) {
+            let now = lifecycle.clock.now
+            return try state.machine.request(connects: connects, within: limit, at: now)
+        } catch {
             throw error.code == .shutDown ? error : error.about(request)
         }
     }
@@ -254,7 +261,7 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     ) throws(WaybillError) -> (Connection?, UInt64?) {
         let (connection, number, dropped) = try lifecycle.state.withLock {
             state throws(WaybillError) -> (Connection?, UInt64?, [OfflineQueue<Connection>.Item]) in
-            let step = try step(of: request, connects: false, &state)
+            let step = try step(of: request, connects: false, within: .zero, &state)
             if case .use(let connection) = step.action { return (connection, nil, []) }
             let (number, dropped) = try queue.append(item)
             return (nil, number, dropped)

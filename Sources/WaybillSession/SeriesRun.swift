@@ -128,9 +128,9 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
         )
         var opened: Connection?
         do {
+            lifecycle.state.withLock { $0.machine.opening(by: number) }
             let connection = try await lifecycle.dialect.open(route, within: timeout, greeting)
             opened = connection
-            lifecycle.state.withLock { $0.machine.opened(by: number) }
             // The connection references itself until its end. A weak reference would slow down every reference count
             // of the connection, and each message changes some.
             let receipt = try await connection.begin(greeting) { [weak lifecycle, number] cause in

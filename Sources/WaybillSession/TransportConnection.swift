@@ -38,6 +38,11 @@ package protocol TransportConnection: AnyObject, Sendable {
     ///   ``disconnect(within:abandonment:)`` follows.
     func resume(_ receipt: Receipt) async throws
 
+    /// Whether the peer has answered more than the greeting: an acknowledgement, a message or a sign of life.
+    ///
+    /// It is read at the end, and decides whether the limits of the reconnection policy begin anew.
+    var hasProgress: Bool { get }
+
     /// The current time of the connection's clock.
     var now: WireInstant { get }
 

@@ -168,4 +168,24 @@ import WireTestSupport
         #expect(harness.sent == "")
         #expect(harness.told() == [])
     }
+
+    @Test("A heart-beat, a receipt and a message are progress; a line end after CONNECTED is none")
+    func progress() throws {
+        var beating = try harness(.zero, .milliseconds(500), server: "500,0")
+        beating.receive("\n")
+        #expect(!beating.client.hasProgress)
+        beating.advance(.milliseconds(500))
+        beating.receive("\n")
+        #expect(beating.client.hasProgress)
+
+        var receiving = try harness(.zero, .zero, server: nil)
+        try receiving.send(1)
+        #expect(!receiving.client.hasProgress)
+        receiving.receive("RECEIPT\nreceipt-id:1\n\n\0")
+        #expect(receiving.client.hasProgress)
+
+        var refused = try harness(.zero, .zero, server: nil)
+        refused.receive("ERROR\nmessage:no\n\n\0")
+        #expect(!refused.client.hasProgress)
+    }
 }

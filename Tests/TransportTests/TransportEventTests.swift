@@ -238,7 +238,8 @@ struct TransportEventTests {
         #expect(events.last?.error?.code == .connectionRefused)
         await #expect(throws: WaybillError.self) { try await provider.request(.send("x")) }
         let again = await take(to: .sendFailed, &iterator)
-        #expect(again.map(\.kind) == [.connecting, .connectionFailed, .sendFailed])
+        // The send waits for the interval of the policy.
+        #expect(again.map(\.kind) == [.waiting, .connecting, .connectionFailed, .sendFailed])
         #expect(again.last?.error?.code == .connectionRefused && again.last?.byteCount == 1)
         withExtendedLifetime(messages) {}
         await transport.shutdown()

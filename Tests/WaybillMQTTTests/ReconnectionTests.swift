@@ -222,6 +222,8 @@ struct ReconnectionTests {
         try await waitUntil { silent.hasReached(2) }
         clock.advance(by: .seconds(10))
         await expectError(.timedOut) { try await connecting.value }
+        // A request would wait for the interval of the policy.
+        try await provider.request(.connect)
         let messages = try await provider.messages(.subscribe(qos: .atMostOnce))
         try await provider.request(.send("x"))
         try await waitUntil { second.isComplete || first.failures + second.failures != [] }

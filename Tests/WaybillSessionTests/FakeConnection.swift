@@ -23,16 +23,19 @@ final class FakeConnection: TransportConnection {
     private let closing: Promise<Void>?
     /// The error of `resume`; nil when it succeeds.
     private let refusesToResume: WaybillError?
+    let hasProgress: Bool
 
     init(
         resumesAloud: Bool = false,
         refusesToResume: WaybillError? = nil,
         closing: Promise<Void>? = nil,
+        hasProgress: Bool = false,
         didBegin: @escaping @Sendable (FakeConnection) -> Void = { _ in }
     ) {
         self.resumesAloud = resumesAloud
         self.refusesToResume = refusesToResume
         self.closing = closing
+        self.hasProgress = hasProgress
         self.didBegin = didBegin
     }
 

@@ -156,6 +156,64 @@ import WireCore
     }
 
     @Test(
+        "Progress begins the limits anew, and an acceptance alone does not",
+        arguments: [false, true]
+    )
+    func progress(hasProgress: Bool) {
+        var policy = ReconnectionPolicy()
+        policy.maximumAttempts = 2
+        for isByTime in [false, true] {
+            policy.maximumAttempts = isByTime ? nil : 2
+            policy.maximumTime = isByTime ? .seconds(1) : nil
+            var schedule = ReconnectionSchedule(policy)
+            let goesOn = (0..<4).map { index in
+                let now = WireInstant.zero.advanced(by: .seconds(index))
+                schedule.noteConnected(at: now)
+                return schedule.delay(
+                    after: Self.lost,
+                    hasProgress: hasProgress,
+                    at: now,
+                    random: { 0 }
+                ) != nil
+            }
+            #expect(goesOn == [true, !isByTime || hasProgress, hasProgress, hasProgress])
+        }
+    }
+
+    @Test("Progress does not make the waits shorter")
+    func waitsAfterProgress() {
+        var schedule = ReconnectionSchedule(ReconnectionPolicy())
+        for seconds: UInt64 in [1, 2, 4] {
+            schedule.noteConnected(at: .zero)
+            let dice = whole(seconds)
+            let delay = schedule.delay(
+                after: Self.lost,
+                hasProgress: true,
+                at: .zero,
+                random: { dice }
+            )
+            #expect(delay == .seconds(Int64(seconds)))
+        }
+    }
+
+    @Test("The intervals of requests grow as the waits do, and for a fatal error they stay short")
+    func intervals() {
+        func intervals(_ error: WaybillError, _ policy: ReconnectionPolicy = .init()) -> [Int] {
+            var schedule = ReconnectionSchedule(policy)
+            return [UInt64(1), 2, 4].map { seconds in
+                schedule.restart(keepsWaits: true)
+                let dice = whole(seconds)
+                let interval = schedule.interval(after: error, random: { dice })
+                return Int(interval.wireNanoseconds / 1_000_000)
+            }
+        }
+        #expect(intervals(Self.lost) == [1_000, 2_000, 4_000])
+        // Above the ceiling of one second the remainder is taken.
+        #expect(intervals(WaybillError(.unauthorized, "no")).allSatisfy { $0 <= 1_000 })
+        #expect(intervals(Self.lost, .never) == [0, 0, 0])
+    }
+
+    @Test(
         "Fatal or worth another attempt is decided by the error",
         arguments: [
             (WaybillError.Code.connectionLost, true), (.connectionRefused, true),

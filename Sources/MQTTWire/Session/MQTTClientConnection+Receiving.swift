@@ -18,6 +18,7 @@ extension MQTTClientConnection {
             }
             do {
                 if let (publish, byteCount) = channel.nextPlainPublish(buffer) {
+                    hasProgress = true
                     try handle(publish, in: buffer, at: now)
                     buffer.consume(byteCount)
                 } else {
@@ -44,6 +45,11 @@ extension MQTTClientConnection {
             case .refused(let closure): close(closure)
             }
             return
+        }
+        switch packet {
+        case .publish, .puback, .pubrec, .pubrel, .pubcomp, .suback, .unsuback, .pingresp:
+            hasProgress = true
+        default: break
         }
         switch packet {
         case .publish(let publish): try handle(publish, in: buffer, at: now)

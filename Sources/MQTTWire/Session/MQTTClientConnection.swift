@@ -17,6 +17,8 @@ package struct MQTTClientConnection: ProtocolCore {
     var channel: MQTTClientChannel
     var exchanges: MQTTClientExchanges
     package internal(set) var hasMoreInput = false
+    /// Whether the server has answered more than CONNECT: an acknowledgement, a message or PINGRESP.
+    package internal(set) var hasProgress = false
 
     package init(configuration: MQTTClientConfiguration = MQTTClientConfiguration()) {
         channel = MQTTClientChannel(configuration)

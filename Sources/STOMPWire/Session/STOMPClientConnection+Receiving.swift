@@ -2,7 +2,8 @@ package import WireCore
 
 extension STOMPClientConnection {
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
-        heartBeats.noteReceived(at: now)
+        // A line end that comes with the frames before it is no heart-beat: some servers write one after each frame.
+        if heartBeats.noteReceived(at: now) { hasProgress = true }
         hasMoreInput = false
         let limit = events.count + ReceiveTurn.maximumEventCount
         while !isFinished {
@@ -43,6 +44,7 @@ extension STOMPClientConnection {
         }
         switch frame.command {
         case .message:
+            hasProgress = true
             if let (id, token) = try scopes.receive(frame, in: version) {
                 events.append(.message(subscriptionID: id, frame, token))
             } else {
@@ -50,6 +52,7 @@ extension STOMPClientConnection {
                 takeTraces()
             }
         case .receipt:
+            hasProgress = true
             try handleReceipt(frame)
             sendHeld(at: now)
         case .error: handleError(STOMPErrorFrame(frame))

@@ -28,6 +28,8 @@ package struct STOMPClientConnection: ProtocolCore {
     var writer: STOMPFrameWriter
     var events: [STOMPClientEvent] = []
     package internal(set) var hasMoreInput = false
+    /// Whether the server has answered more than CONNECT: a RECEIPT, a MESSAGE or a heart-beat.
+    package internal(set) var hasProgress = false
 
     /// The request, against which the server's answer is checked.
     var request: STOMPConnect?

@@ -134,8 +134,13 @@ package struct STOMPHeartBeatClock: Sendable {
     }
 
     /// Notes received bytes; any byte counts as a heart-beat, also one of an incomplete frame.
-    package mutating func noteReceived(at now: WireInstant) {
-        lastReceived = now
+    ///
+    /// - Returns: Whether they end a silence of at least half the agreed interval, as a heart-beat does.
+    @discardableResult
+    package mutating func noteReceived(at now: WireInstant) -> Bool {
+        defer { lastReceived = now }
+        return agreed.incoming > .zero
+            && lastReceived.duration(to: now) >= agreed.incoming / 2
     }
 
     /// Notes that this side has stopped or resumed reading.

@@ -1,4 +1,15 @@
 extension EntryCommand {
+    /// The timeout that the command's options state; nil for none.
+    package var timeout: Duration? {
+        switch self {
+        case .connect(let options): options.timeout
+        case .send(let options): options.timeout
+        case .subscribe(let options): options.timeout
+        case .disconnect(let options): options.timeout
+        default: nil
+        }
+    }
+
     /// Sets the timeout in the command's options where it is nil.
     mutating func fillTimeout(_ timeout: Duration) {
         switch self {

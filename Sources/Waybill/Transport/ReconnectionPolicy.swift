@@ -26,8 +26,14 @@ public struct ReconnectionPolicy: Hashable, Sendable {
     /// The time that a connection must last until earlier failures are forgotten; 60 seconds by default.
     public var healthyTime = Duration.seconds(60)
     /// The number of attempts that may fail in a row; nil, the default, for no limit.
+    ///
+    /// A connection that the server accepts and ends counts as a failure, too. Attempts are counted anew after
+    /// progress: an acknowledgement, the answer to a subscription, a message or an event, an answer to a ping or a
+    /// heart-beat. So they are after a connection of ``healthyTime``.
     public var maximumAttempts: Int?
     /// The time after the loss during which attempts are made; nil, the default, for no limit.
+    ///
+    /// It begins anew as the number of ``maximumAttempts`` does.
     public var maximumTime: Duration?
 
     /// Makes the default policy.
