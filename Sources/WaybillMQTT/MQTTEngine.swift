@@ -58,7 +58,7 @@ final class MQTTEngine: Sendable {
         let session = MQTTSession(
             environment: environment,
             acknowledgementTimeout: configuration.acknowledgementTimeout,
-            messageStore: configuration.store,
+            messages: outbox?.client,
             store: restored == nil ? nil : configuration.store,
             restored: restored ?? MQTTSessionState(),
             of: restored == nil ? nil : configuration.clientIdentifier

@@ -21,8 +21,11 @@ struct MQTTOutbox: Sendable {
     /// What the outbox does with the first connection.
     typealias Leftover = OfflineQueue<MQTTConnection>.Item
 
+    /// The longest wait of a send that has failed, until its removal is written.
+    private static let removalLimit = Duration.seconds(1)
+
     let store: any SessionStore
-    private let client: MQTTStoreClient
+    let client: MQTTStoreClient
     /// Whether the packet identifiers of messages follow from their numbers in the store.
     private(set) var keepsExchanges = false
     private let version: MQTTVersion
@@ -50,7 +53,8 @@ struct MQTTOutbox: Sendable {
     ///   - session: Has the exchange of the message.
     ///   - send: Sends it, with its number in the store.
     /// - Returns: The receipt.
-    /// - Throws: The errors of ``MQTTStoreClient/add(_:within:isDiscarded:)`` and of `send`.
+    /// - Throws: The errors of ``MQTTStoreClient/add(_:within:isDiscarded:)`` and of `send`, after the removal of the
+    ///   message is written. If it could not be written, or if the message is sent again, the error says that it may arrive.
     func keeping(
         _ request: Request,
         _ options: SendOptions,
@@ -69,20 +73,22 @@ struct MQTTOutbox: Sendable {
             throw error.about(request)
         }
         do {
-            let receipt = try await send(id)
-            store.remove(id)
-            return receipt
+            // Removed when the answer comes, before this task runs again.
+            return try await send(id)
         } catch let error as WaybillError where error.code == .shutDown {
             // The message stays in the store for the next transport.
             if session.isDiscarded { store.remove(id) }
-            throw error
+            throw error.arriving(true)
         } catch {
+            var isOpen = false
             if keepsExchanges, options.qos == .exactlyOnce {
-                session.adopt(id, MQTTStoredCall { [store] in store.remove(id) })
+                isOpen = session.adopt(id, MQTTStoredCall { [store] in store.remove(id) })
             } else {
                 store.remove(id)
             }
-            throw error
+            let isWritten = await client.flush(within: Self.removalLimit) == nil
+            guard isOpen || !isWritten, let error = error as? WaybillError else { throw error }
+            throw error.arriving(true)
         }
     }
 

@@ -187,6 +187,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         report(item, .expired)
         item.fail(
             WaybillError(.timedOut, "the connection was not back in time: nothing was sent")
+                .arriving(false)
         )
     }
 

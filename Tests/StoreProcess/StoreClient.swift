@@ -23,13 +23,23 @@
                     from: Int(arguments[7]) ?? 0,
                     arguments[8]
                 )
+            case "once":
+                try await once(
+                    path: arguments[4],
+                    .text(arguments[5]),
+                    arguments[6] == "2" ? .exactlyOnce : .atLeastOnce,
+                    arguments[7]
+                )
             default: try await finish(path: arguments[4])
             }
         }
 
         private var name: String { arguments[3] }
 
-        private func transport(_ store: any SessionStore) throws -> MQTTTransport {
+        private func transport(
+            _ store: any SessionStore,
+            _ change: (inout MQTTConfiguration) -> Void = { _ in }
+        ) throws -> MQTTTransport {
             let version: MQTTConfiguration.Version = arguments[2] == "5" ? .v5 : .v3_1_1
             var configuration = MQTTConfiguration(version: version)
             configuration.clientIdentifier = name
@@ -37,6 +47,7 @@
             if version == .v5 { configuration.sessionExpiry = .seconds(3_600) }
             configuration.store = store
             configuration.reconnection.initialDelay = .milliseconds(10)
+            change(&configuration)
             return try MQTTTransport(
                 url: "mqtt://127.0.0.1:\(arguments[1])",
                 configuration: configuration
@@ -78,6 +89,41 @@
             }
         }
 
+        /// Sends one message, says what became of it, and ends the process at once, or waits to be killed.
+        private func once(path: String, _ body: EntryBody, _ qos: QoS, _ end: String) async throws {
+            let hints = ConnectionHints()
+            let transport = try transport(SQLiteSessionStore(path: path)) {
+                $0.hints = [hints]
+                // A send without a server fails.
+                $0.offlineQueue.waitsForConnection = false
+                $0.cleanStart = end == "clean"
+            }
+            let provider = Provider<AnyEntry>(transport: transport)
+            let send = AnyEntry.send(topic: name, body: body, qos: qos)
+            do {
+                switch end {
+                case "withConnection":
+                    try await provider.withConnection { _ = try await provider.request(send) }
+                case "run":
+                    let running = Task { try await provider.run() }
+                    try await provider.request(send)
+                    running.cancel()
+                    try await running.value
+                default: try await provider.request(send)
+                }
+                StoreProcess.say("sent")
+            } catch let error as WaybillError {
+                StoreProcess.say("\(error.code.name) \(error.mayHaveArrived)")
+            }
+            switch end {
+            case "disconnect", "clean": try await provider.disconnect()
+            case "shutdown": await provider.shutdown()
+            case "pause": await provider.pause()
+            case "kill": while true { try await Task.sleep(for: .seconds(60)) }
+            default: break
+            }
+        }
+
         /// Sends what the store has, and ends when it is empty.
         private func finish(path: String) async throws {
             let store = try SQLiteSessionStore(path: path)
@@ -111,6 +157,8 @@
             ledger.append(number)
         }
 
+        func flush() async throws { try await store.flush() }
+        var isOnDisk: Bool { true }
         func remove(_ id: StoredMessage.ID) { store.remove(id) }
         func messages() throws -> [StoredMessage] { try store.messages() }
         func removeAll() { store.removeAll() }

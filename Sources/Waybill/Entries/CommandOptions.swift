@@ -71,6 +71,7 @@ public struct SendOptions: Sendable {
         var correlationData: [UInt8]?
         var isText: Bool?
         var isSentOnce = false
+        var waitsForConnection: Bool?
     }
 
     private final class RareBox: Sendable {
@@ -101,7 +102,8 @@ public struct SendOptions: Sendable {
         responseTopic: String? = nil,
         correlationData: [UInt8]? = nil,
         isText: Bool? = nil,
-        isSentOnce: Bool = false
+        isSentOnce: Bool = false,
+        waitsForConnection: Bool? = nil
     ) {
         self.qos = qos
         self.retain = retain
@@ -109,6 +111,7 @@ public struct SendOptions: Sendable {
         let isPlain =
             timeout == nil && expiry == nil && method == nil && asksForReceipt == nil
             && responseTopic == nil && correlationData == nil && isText == nil && !isSentOnce
+            && waitsForConnection == nil
         guard !isPlain else { return }
         box = RareBox(
             Rare(
@@ -119,7 +122,8 @@ public struct SendOptions: Sendable {
                 responseTopic: responseTopic,
                 correlationData: correlationData,
                 isText: isText,
-                isSentOnce: isSentOnce
+                isSentOnce: isSentOnce,
+                waitsForConnection: waitsForConnection
             )
         )
     }
@@ -130,10 +134,19 @@ public struct SendOptions: Sendable {
     /// The time limit for the peer's acknowledgement, or for its reply where one is requested; nil for the transport's
     /// own limit.
     ///
-    /// Before it, a store has the same time to keep the message (``SessionStore``).
+    /// It counts from the call, also while the send waits for a store or for a connection. After it the message is
+    /// removed from the store.
     public var timeout: Duration? {
         get { box?.values.timeout }
         set { rare.timeout = newValue }
+    }
+
+    /// Whether the send waits for a connection if there is none; nil for ``OfflineQueuePolicy/waitsForConnection``.
+    ///
+    /// Sends that the offline queue does not take, such as those of QoS 0, do not wait.
+    public var waitsForConnection: Bool? {
+        get { box?.values.waitsForConnection }
+        set { rare.waitsForConnection = newValue }
     }
 
     /// The time after which the server discards an undelivered message (MQTT 5), in whole seconds; nil for never.

@@ -88,6 +88,7 @@ extension EntryCommand {
     ///   - correlationData: Data that a reply must carry back (MQTT 5, STOMP).
     ///   - isText: Whether the body is declared as text (MQTT 5); nil declares nothing.
     ///   - isSentOnce: Whether a message of QoS 1 is sent at most once (MQTT).
+    ///   - waitsForConnection: Whether it waits for a connection if there is none; nil for the transport's default.
     /// - Returns: The command.
     public static func send(
         qos: QoS = .atMostOnce,
@@ -100,7 +101,8 @@ extension EntryCommand {
         responseTopic: String? = nil,
         correlationData: [UInt8]? = nil,
         isText: Bool? = nil,
-        isSentOnce: Bool = false
+        isSentOnce: Bool = false,
+        waitsForConnection: Bool? = nil
     ) -> EntryCommand {
         .send(
             SendOptions(
@@ -114,7 +116,8 @@ extension EntryCommand {
                 responseTopic: responseTopic,
                 correlationData: correlationData,
                 isText: isText,
-                isSentOnce: isSentOnce
+                isSentOnce: isSentOnce,
+                waitsForConnection: waitsForConnection
             )
         )
     }
@@ -153,7 +156,7 @@ extension EntryCommand {
     ///   - eventTypes: The event types wanted (server-sent events); nil for all.
     ///   - lastEventID: The id of the last event of an earlier stream (server-sent events).
     ///   - timeout: The time limit for the peer's acknowledgement; nil for the transport's own limit.
-    ///   - startsOffline: Whether the stream begins at once without a connection.
+    ///   - waitsForConnection: Whether the stream begins at once without a connection; nil for the transport's default.
     /// - Returns: The command.
     public static func subscribe(
         qos: QoS = .atMostOnce,
@@ -170,7 +173,7 @@ extension EntryCommand {
         eventTypes: Set<String>? = nil,
         lastEventID: String? = nil,
         timeout: Duration? = nil,
-        startsOffline: Bool = false
+        waitsForConnection: Bool? = nil
     ) -> EntryCommand {
         .subscribe(
             SubscribeOptions(
@@ -188,7 +191,7 @@ extension EntryCommand {
                 eventTypes: eventTypes,
                 lastEventID: lastEventID,
                 timeout: timeout,
-                startsOffline: startsOffline
+                waitsForConnection: waitsForConnection
             )
         )
     }

@@ -24,6 +24,7 @@ public struct OfflineQueuePolicy: Hashable, Sendable {
     public var byteLimit = 4 << 20
     /// The time for which a send may wait; nil, the default, for the time limit of its acknowledgement.
     ///
+    /// With a store on disk nil means no limit, because the next process would send the message, too.
     /// A message's own expiry ends the wait, too. The send then fails with `timedOut`, and was never sent.
     public var timeToLive: Duration?
     /// What happens when the queue is full; `fail` by default.
@@ -32,6 +33,15 @@ public struct OfflineQueuePolicy: Hashable, Sendable {
     ///
     /// These are sends of QoS 0 in MQTT, and sends without a receipt in STOMP.
     public var includesUnacknowledged = false
+
+    /// Whether sends and subscriptions without a connection wait for one, also for the first; nil, the default, for yes
+    /// with a store on disk (``SessionStore/isOnDisk``), else no.
+    ///
+    /// A send then waits in the queue, and the transport connects as after a lost connection, attempt after attempt, as
+    /// its policy says. Without it, the first request makes one attempt, whose failure is its own. After an explicit
+    /// disconnect, and where connections are opened by hand only, sends fail with `notConnected` all the same. An entry
+    /// may state it, too (``SendOptions/waitsForConnection``, ``SubscribeOptions/waitsForConnection``).
+    public var waitsForConnection: Bool?
 
     /// Makes the default policy.
     public init() {}
