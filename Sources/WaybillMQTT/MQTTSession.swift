@@ -33,6 +33,8 @@ final class MQTTSession: Sendable {
         /// Whether the server may have begun another session since the last connection was resumed.
         var isInDoubt = false
         var storing = MQTTStoreQueue()
+        /// The interceptors of the last CONNECT's provider, for the messages of an earlier process.
+        var chain: RequestChain?
         /// The session expiry of the last CONNECT; nil before it.
         var lifetime: MQTTSessionLifetime?
     }
@@ -45,6 +47,8 @@ final class MQTTSession: Sendable {
     /// The store that has the messages; nil without one.
     private let messages: MQTTStoreClient?
     var messageStore: (any SessionStore)? { messages?.store }
+    /// The messages of an earlier process; nil without a store.
+    let leftMessages: MQTTLeftMessages?
     /// The client identifier whose exchanges the store has; nil without a store.
     private let storedOwner: String?
 
@@ -52,6 +56,7 @@ final class MQTTSession: Sendable {
     ///   - environment: The clock.
     ///   - acknowledgementTimeout: The time limit of a call that waits for the end of a received message's exchange.
     ///   - messages: The store that has the messages.
+    ///   - leftMessages: The messages of an earlier process.
     ///   - store: The store that has the exchanges.
     ///   - restored: The state at the end of an earlier process.
     ///   - owner: The client identifier of that state; nil without a store.
@@ -59,6 +64,7 @@ final class MQTTSession: Sendable {
         environment: LinkEnvironment,
         acknowledgementTimeout: Duration,
         messages: MQTTStoreClient? = nil,
+        leftMessages: MQTTLeftMessages? = nil,
         store: (any SessionStore)? = nil,
         restored: MQTTSessionState = MQTTSessionState(),
         of owner: String? = nil
@@ -66,6 +72,7 @@ final class MQTTSession: Sendable {
         clock = environment.clock
         self.acknowledgementTimeout = acknowledgementTimeout
         self.messages = messages
+        self.leftMessages = leftMessages
         self.store = store
         storedOwner = owner
         state.withLock { state in
@@ -197,11 +204,15 @@ final class MQTTSession: Sendable {
         return { messageStore.remove(number) }
     }
 
-    /// Notes a CONNECT, before its CONNACK.
-    func noteRequested(_ packet: MQTTConnect) {
+    /// Takes the interceptors of the last CONNECT.
+    func takeChain() -> RequestChain? { state.withLock { $0.chain.take() } }
+
+    /// Notes a CONNECT, before its CONNACK, and the interceptors of its provider.
+    func noteRequested(_ packet: MQTTConnect, _ chain: RequestChain?) {
         let lifetime = MQTTSessionLifetime(packet)
         state.withLock { state in
             state.lifetime = lifetime
+            state.chain = chain
             state.owner.noteRequested(packet.clientIdentifier)
         }
     }

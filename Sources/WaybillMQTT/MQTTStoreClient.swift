@@ -250,7 +250,7 @@ final class MQTTStoreClient: Sendable {
         ).arriving(true)
     }
 
-    /// - Parameter error: The store's error; nil after the timeout.
+    // With the store's error; nil after the timeout.
     private static func notWritten(_ error: (any Error)?) -> WaybillError {
         WaybillError(
             error == nil ? .timedOut : .limitExceeded,

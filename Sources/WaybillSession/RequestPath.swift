@@ -184,11 +184,6 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
             && lifecycle.state.withLock { $0.machine.state.isReturning }
     }
 
-    /// Puts the sends of an earlier transport into the queue.
-    package func preload(_ items: [OfflineQueue<Connection>.Item]) {
-        queue.preload(items)
-    }
-
     /// Sends in the order of the calls, when the connection is back.
     ///
     /// If that connection is just ending and nothing was sent, the request waits for the next one.

@@ -91,14 +91,13 @@
 
         /// Sends one message, says what became of it, and ends the process at once, or waits to be killed.
         private func once(path: String, _ body: EntryBody, _ qos: QoS, _ end: String) async throws {
-            let hints = ConnectionHints()
-            let transport = try transport(SQLiteSessionStore(path: path)) {
-                $0.hints = [hints]
+            let store = try SQLiteSessionStore(path: path)
+            let transport = try transport(store) {
                 // A send without a server fails.
                 $0.offlineQueue.waitsForConnection = false
                 $0.cleanStart = end == "clean"
             }
-            let provider = Provider<AnyEntry>(transport: transport)
+            let provider = Provider<AnyEntry>(transport: transport).intercepted(Stamp())
             let send = AnyEntry.send(topic: name, body: body, qos: qos)
             do {
                 switch end {
@@ -109,6 +108,11 @@
                     try await provider.request(send)
                     running.cancel()
                     try await running.value
+                case "leave":
+                    let sending = Task { try await provider.request(send) }
+                    while store.byteCount == 0 { try await Task.sleep(for: .milliseconds(5)) }
+                    await provider.shutdown()
+                    _ = try await sending.value
                 default: try await provider.request(send)
                 }
                 StoreProcess.say("sent")
@@ -127,11 +131,21 @@
         /// Sends what the store has, and ends when it is empty.
         private func finish(path: String) async throws {
             let store = try SQLiteSessionStore(path: path)
-            let provider = Provider<AnyEntry>(transport: try transport(store))
+            let provider = Provider<AnyEntry>(transport: try transport(store)).intercepted(Stamp())
             try await provider.connect()
             while store.byteCount > 0 { try await Task.sleep(for: .milliseconds(5)) }
             await provider.shutdown()
             store.close()
+        }
+    }
+
+    /// Adds a secret to each send.
+    private struct Stamp: Interceptor {
+        private let value = ProcessInfo.processInfo.environment["WAYBILL_STAMP"]
+
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+            guard let value, case .send = request.command else { return }
+            request.headers.append(name: "authorization", value: value)
         }
     }
 

@@ -2,6 +2,8 @@
     import Foundation
     import Testing
     import TransportTestSupport
+    import Waybill
+    import WaybillMQTT
     import WaybillSQLite
     import WaybillTesting
     import WireTestSupport
@@ -28,20 +30,23 @@
             _ body: String,
             qos: Int = 1,
             port: Int? = nil,
+            stamp: String? = nil,
             _ end: String
         ) throws -> ChildProcess {
             let port = port ?? Int(broker.port)
             return try ChildProcess(
                 "WaybillStoreProcess",
-                ["once", "\(port)", "5", "app", temporary.path, body, "\(qos)", end]
+                ["once", "\(port)", "5", "app", temporary.path, body, "\(qos)", end],
+                environment: stamp.map { ["WAYBILL_STAMP": $0] } ?? [:]
             )
         }
 
         /// Sends what is left in the store.
-        private func finish() async throws {
+        private func finish(stamp: String? = nil) async throws {
             let last = try ChildProcess(
                 "WaybillStoreProcess",
-                ["finish", "\(broker.port)", "5", "app", temporary.path]
+                ["finish", "\(broker.port)", "5", "app", temporary.path],
+                environment: stamp.map { ["WAYBILL_STAMP": $0] } ?? [:]
             )
             try await last.waitForEnd()
             #expect(last.output == "")
@@ -96,6 +101,40 @@
             try await next.waitForEnd()
             try await finish()
             #expect(arrivals.all == ["next"])
+            await broker.stop()
+        }
+
+        @Test(
+            "No secret of an interceptor is in the file, and the next process adds its own",
+            arguments: ["leave", "kill"]
+        )
+        func secrets(_ end: String) async throws {
+            let receiver = try MQTTTransport(url: broker.url)
+            let messages = try await Provider<AnyEntry>(transport: receiver).messages(
+                .subscribe(topic: "app", qos: .atMostOnce)
+            )
+            var iterator = messages.makeAsyncIterator()
+            broker.faults.withholdsAcknowledgements = true
+            let process = try process("body", stamp: "Bearer first", end)
+            if end == "kill" {
+                // It has arrived, so it is in the file, and it waits for its acknowledgement.
+                #expect(try await iterator.next()?.headers["authorization"] == "Bearer first")
+                try await process.killNow()
+            } else {
+                try await process.waitForEnd()
+                #expect(process.output == "shutDown true\n")
+            }
+            let files = try temporary.contents().values
+            #expect(files.contains { $0.range(of: Data("body".utf8)) != nil })
+            #expect(!files.contains { $0.range(of: Data("Bearer".utf8)) != nil })
+            broker.faults.withholdsAcknowledgements = false
+            try await finish(stamp: "Bearer second")
+            var stamps: [String] = []
+            while stamps.last != "Bearer second", let message = try await iterator.next() {
+                stamps.append(message.headers["authorization"] ?? "")
+            }
+            #expect(stamps.last == "Bearer second")
+            await receiver.shutdown()
             await broker.stop()
         }
     }
