@@ -21,7 +21,7 @@ extension MQTTConnection {
             return Receipt(of: request.topic)
         }
         do {
-            let call = MQTTPendingCall()
+            let call = MQTTPendingCall(willSucceed: session.removal(of: storedNumber))
             let answer = try await call.answer(
                 sending: { () throws(WaybillError) in
                     try submit(

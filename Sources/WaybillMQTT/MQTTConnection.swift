@@ -19,7 +19,7 @@ final class MQTTConnection: TransportConnection {
     var configuration: MQTTConfiguration { shared.value }
     private let stream: any ByteStream
     /// The exchanges of enhanced authentication; nil without an authenticator.
-    private let authentication: MQTTAuthentication?
+    let authentication: MQTTAuthentication?
     let driver: Driver<MQTTClientConnection>
     let subscriptions: MQTTSubscriptions
     let session: MQTTSession
@@ -65,7 +65,7 @@ final class MQTTConnection: TransportConnection {
     static let hasServerSessions = true
 
     /// Whether the session state is that of another client identifier, so that the server's session is another one.
-    private var isOfOtherClient: Bool { state.withLock { $0.isOfOtherClient } }
+    var isOfOtherClient: Bool { state.withLock { $0.isOfOtherClient } }
 
     var now: WireInstant { driver.timers.now }
     var hasProgress: Bool { driver.withCore { core, _ in core.hasProgress } }
@@ -125,7 +125,7 @@ final class MQTTConnection: TransportConnection {
             state.isOfOtherClient = isOfOtherClient
         }
         let carried = session.take()
-        session.noteRequested(packet)
+        session.noteRequested(packet, greeting.request.chain)
         do {
             let actions = try driver.withCore(.immediate) { (core, now) throws(MQTTSendError) in
                 try core.connect(
@@ -164,41 +164,6 @@ final class MQTTConnection: TransportConnection {
     }
 
     func over() async throws { try await ended.value() }
-
-    func resume(_ receipt: Receipt) async throws {
-        try await subscriptions.resume(
-            over: self,
-            hasSession: receipt.isSessionPresent && !isOfOtherClient,
-            isInDoubt: session.takeDoubt()
-        )
-        let dropped = driver.withCore(.immediate) { core, now in core.resumeSession(at: now) }
-        for message in dropped {
-            switch message.call {
-            case let call as MQTTPendingCall: call.fail(MQTTErrorMapping.error(message.cause))
-            case let call as MQTTStoredCall: call.drop(message)
-            default: break
-            }
-        }
-    }
-
-    // MARK: Authentication
-
-    /// Authenticates the connection anew (MQTT 5, 4.12.1).
-    ///
-    /// - Throws: `unsupported` without an authenticator; the errors of ``MQTTAuthentication``.
-    func reauthenticate() async throws {
-        guard let authentication else { throw MQTTErrorMapping.noAuthenticator }
-        try await authentication.repeatExchange(
-            over: self,
-            within: configuration.acknowledgementTimeout
-        )
-    }
-
-    /// Closes the connection because this side has given up an authentication.
-    func abandonAuthentication(_ error: WaybillError, isRepetition: Bool) {
-        state.withLock { $0.end.abandonAuthentication(error, isRepetition: isRepetition) }
-        driver.withCore(.immediate) { core, now in core.abandonAuthentication(at: now) }
-    }
 
     // MARK: The end
 

@@ -66,8 +66,13 @@ struct MQTTDialect: ConnectionDialect {
         )
     }
 
+    func flush(within timeout: Duration) async {
+        await session.flush(within: timeout, reportingTo: subscriptions.events)
+    }
+
     func conclude(_ cause: WaybillError?, isForGood: Bool) {
-        let unanswered = isForGood ? .shutDown : MQTTErrorMapping.unanswered(cause)
+        let unanswered =
+            isForGood ? WaybillError.shutDown.arriving(true) : MQTTErrorMapping.unanswered(cause)
         // The subscription of replies ends next. Its error would not contain the cause.
         replies.leaveTopic()
         // The app may have asked for another session expiry than that of the configuration.

@@ -35,30 +35,28 @@ final class MQTTEngine: Sendable {
             closeTimeout: configuration.closeTimeout,
             drainTimeout: configuration.drainTimeout
         )
-        var outbox = configuration.store.map {
-            MQTTOutbox(
-                $0,
-                by: environment.clock,
-                configuration.offlineQueue,
-                version: version,
+        var restored: MQTTSessionState?
+        var outbox: MQTTOutbox?
+        if let store = configuration.store {
+            // Without an identifier of its own the client could not ask for the session again.
+            let keepsSession = configuration.keepsSession && !configuration.cleanStart
+            let (left, session) = try MQTTLeftMessages.read(
+                store,
+                of: keepsSession ? configuration.clientIdentifier : nil,
+                version,
                 reportingTo: events
             )
-        }
-        // Without an identifier of its own the client could not ask for the session again.
-        var restored: MQTTSessionState?
-        var leftovers: [MQTTOutbox.Leftover] = []
-        if configuration.keepsSession, !configuration.cleanStart,
-            let name = configuration.clientIdentifier
-        {
-            if let begun = try outbox?.restoredSession(name) {
-                restored = begun.session
-                leftovers = begun.leftovers
-            }
+            restored = session
+            outbox = MQTTOutbox(
+                MQTTStoreClient(store, by: environment.clock, configuration.offlineQueue),
+                left
+            )
         }
         let session = MQTTSession(
             environment: environment,
             acknowledgementTimeout: configuration.acknowledgementTimeout,
-            messageStore: configuration.store,
+            messages: outbox?.client,
+            leftMessages: outbox?.left,
             store: restored == nil ? nil : configuration.store,
             restored: restored ?? MQTTSessionState(),
             of: restored == nil ? nil : configuration.clientIdentifier
@@ -103,8 +101,6 @@ final class MQTTEngine: Sendable {
                 keepAliveLearning: keepAliveLearning
             )
         )
-        if let outbox, !outbox.keepsExchanges { leftovers = try outbox.leftovers() }
-        lifecycle.requests.preload(leftovers)
         connector = MQTTConnector(greeter: greeter, session: session, lifecycle: lifecycle)
         sender = MQTTSender(
             connector: connector,

@@ -81,23 +81,25 @@ package enum MQTTErrorMapping {
         )
     }
 
-    /// The error of a message that was not sent again over a new connection.
+    /// The error of a message that was not sent again over a new connection; it may have arrived over an earlier one.
     ///
     /// The caller adds the request.
     static func error(_ cause: MQTTDroppedMessage.Cause) -> WaybillError {
-        switch cause {
-        case .sessionLost:
-            WaybillError(
-                .connectionLost,
-                "the server has lost its session: the message may have arrived or not"
-            )
-        case .refused(let refusal): Self.refusal(refusal)
-        case .endedConnections(let count):
-            WaybillError(
-                .rejected,
-                "the server ended \(count) connection\(count == 1 ? "" : "s") after this message"
-            )
-        }
+        let error =
+            switch cause {
+            case .sessionLost:
+                WaybillError(
+                    .connectionLost,
+                    "the server has lost its session: the message may have arrived or not"
+                )
+            case .refused(let refusal): Self.refusal(refusal)
+            case .endedConnections(let count):
+                WaybillError(
+                    .rejected,
+                    "the server ended \(count) connection\(count == 1 ? "" : "s") after this message"
+                )
+            }
+        return error.arriving(true)
     }
 
     package static func error(_ error: MQTTSendError, _ request: Request) -> WaybillError {

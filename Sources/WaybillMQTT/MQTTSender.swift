@@ -91,6 +91,7 @@ struct MQTTSender: Sendable {
         let answer: MQTTAnswer = try await lifecycle.requests.queued(
             request,
             timeout: min(stated, options.expiry ?? stated),
+            willSucceed: session.removal(of: storedNumber),
             send: { connection, call throws(WaybillError) in
                 try connection.submit(
                     publish,

@@ -29,6 +29,7 @@ extension MQTTSession {
         case .rejected(let rejected):
             let mapped = MQTTErrorMapping.error(rejected.dropped.cause)
             let error = WaybillError(mapped.code, mapped.message, restating: cause)
+                .arriving(true)
             switch rejected.dropped.call {
             case let call as MQTTPendingCall: return call.fail(error)
             case let call as MQTTStoredCall: if call.drop(rejected.dropped) { return }

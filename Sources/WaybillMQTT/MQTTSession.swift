@@ -33,6 +33,8 @@ final class MQTTSession: Sendable {
         /// Whether the server may have begun another session since the last connection was resumed.
         var isInDoubt = false
         var storing = MQTTStoreQueue()
+        /// The interceptors of the last CONNECT's provider, for the messages of an earlier process.
+        var chain: RequestChain?
         /// The session expiry of the last CONNECT; nil before it.
         var lifetime: MQTTSessionLifetime?
     }
@@ -43,28 +45,34 @@ final class MQTTSession: Sendable {
     /// The store that has the exchanges; nil if they end with the process.
     private let store: (any SessionStore)?
     /// The store that has the messages; nil without one.
-    let messageStore: (any SessionStore)?
+    private let messages: MQTTStoreClient?
+    var messageStore: (any SessionStore)? { messages?.store }
+    /// The messages of an earlier process; nil without a store.
+    let leftMessages: MQTTLeftMessages?
     /// The client identifier whose exchanges the store has; nil without a store.
     private let storedOwner: String?
 
     /// - Parameters:
     ///   - environment: The clock.
     ///   - acknowledgementTimeout: The time limit of a call that waits for the end of a received message's exchange.
-    ///   - messageStore: The store that has the messages.
+    ///   - messages: The store that has the messages.
+    ///   - leftMessages: The messages of an earlier process.
     ///   - store: The store that has the exchanges.
     ///   - restored: The state at the end of an earlier process.
     ///   - owner: The client identifier of that state; nil without a store.
     init(
         environment: LinkEnvironment,
         acknowledgementTimeout: Duration,
-        messageStore: (any SessionStore)? = nil,
+        messages: MQTTStoreClient? = nil,
+        leftMessages: MQTTLeftMessages? = nil,
         store: (any SessionStore)? = nil,
         restored: MQTTSessionState = MQTTSessionState(),
         of owner: String? = nil
     ) {
         clock = environment.clock
         self.acknowledgementTimeout = acknowledgementTimeout
-        self.messageStore = messageStore
+        self.messages = messages
+        self.leftMessages = leftMessages
         self.store = store
         storedOwner = owner
         state.withLock { state in
@@ -126,7 +134,7 @@ final class MQTTSession: Sendable {
             case .answer(let receipt, let answer, let call):
                 acknowledge(receipt, answer, awaitedBy: call)
             case .cancel(let call): cancel(call)
-            case .adopt(let number, let call): adopt(number, call)
+            case .adopt(let number, let call): _ = adopt(number, call)
             }
         }
     }
@@ -190,11 +198,21 @@ final class MQTTSession: Sendable {
 
     // MARK: Stored exchanges
 
-    /// Notes a CONNECT, before its CONNACK.
-    func noteRequested(_ packet: MQTTConnect) {
+    /// Returns the removal of a stored message that the server has answered; nil without a store.
+    func removal(of number: UInt64?) -> (@Sendable () -> Void)? {
+        guard let number, let messageStore else { return nil }
+        return { messageStore.remove(number) }
+    }
+
+    /// Takes the interceptors of the last CONNECT.
+    func takeChain() -> RequestChain? { state.withLock { $0.chain.take() } }
+
+    /// Notes a CONNECT, before its CONNACK, and the interceptors of its provider.
+    func noteRequested(_ packet: MQTTConnect, _ chain: RequestChain?) {
         let lifetime = MQTTSessionLifetime(packet)
         state.withLock { state in
             state.lifetime = lifetime
+            state.chain = chain
             state.owner.noteRequested(packet.clientIdentifier)
         }
     }
@@ -241,7 +259,8 @@ final class MQTTSession: Sendable {
     /// - Parameters:
     ///   - number: The number of the message.
     ///   - call: Ends with the exchange, or at once if there is none.
-    func adopt(_ number: UInt64, _ call: MQTTStoredCall) {
+    /// - Returns: False if there is no exchange, so that the message is not sent any more.
+    func adopt(_ number: UInt64, _ call: MQTTStoredCall) -> Bool {
         while true {
             let (connection, isOpen) = state.withLock { state -> (MQTTConnection?, Bool) in
                 switch state.place {
@@ -256,12 +275,19 @@ final class MQTTSession: Sendable {
                     return (nil, isOpen)
                 }
             }
-            guard let connection else { return isOpen ? () : call.didEnd() }
             // Nil means that the state was just taken from the connection. The next turn finds its new place.
-            if let isOpen = connection.driver.adopt(number, call) {
-                return isOpen ? () : call.didEnd()
+            guard let isOpen = connection.map({ $0.driver.adopt(number, call) }) ?? isOpen else {
+                continue
             }
+            if !isOpen { call.didEnd() }
+            return isOpen
         }
+    }
+
+    /// Waits until everything is written, at most for the timeout; what is not written then is reported.
+    func flush(within timeout: Duration, reportingTo events: TransportEventSource) async {
+        guard let (count, error) = await messages?.flush(within: timeout) else { return }
+        events.report(.storeIncomplete(count, error: error))
     }
 
     // MARK: Abandoned attempts

@@ -38,7 +38,7 @@ final class MQTTStoreClient: Sendable {
     private static let leastMessageLimit = 8_192
     private static let leastByteLimit = 8 << 20
 
-    private let store: any SessionStore
+    let store: any SessionStore
     private let immediate: (any ImmediateSessionStore)?
     private let clock: any TimerSource
     private let state: Locked<State>
@@ -176,6 +176,27 @@ final class MQTTStoreClient: Sendable {
         for call in calls { call.fail(Self.shutDownMeanwhile) }
     }
 
+    /// Waits until the store has written all earlier changes, also in a task that is cancelled.
+    ///
+    /// - Parameter timeout: The longest wait.
+    /// - Returns: The number of changes that are not written, if the store knows it, and the reason; nil if all are.
+    func flush(within timeout: Duration) async -> (count: Int?, error: WaybillError)? {
+        guard immediate?.unwrittenCount != 0 else { return nil }
+        let flushed = Promise<Void>()
+        flushed.resolve { [store] in try await store.flush() }
+        await flushed.waitUntilResolved(within: timeout, by: clock) {
+            flushed.resolve(.failure(Self.notWritten(nil)))
+        }
+        do {
+            try flushed.result?.get()
+            return nil
+        } catch {
+            let count = immediate?.unwrittenCount
+            guard count != 0 else { return nil }
+            return (count, error as? WaybillError ?? Self.notWritten(error))
+        }
+    }
+
     /// Empties the store; a store that hangs goes on with it after the timeout.
     func removeAll(within timeout: Duration) async {
         let removal = Promise<Void>()
@@ -226,6 +247,15 @@ final class MQTTStoreClient: Sendable {
         WaybillError(
             .shutDown,
             "the transport was shut down before the store answered: it is not known whether the message was stored"
+        ).arriving(true)
+    }
+
+    // With the store's error; nil after the timeout.
+    private static func notWritten(_ error: (any Error)?) -> WaybillError {
+        WaybillError(
+            error == nil ? .timedOut : .limitExceeded,
+            "the store has not written everything: the next process may send acknowledged messages again",
+            underlying: error
         )
     }
 }

@@ -44,7 +44,7 @@ final class MQTTSubscriptions: Sendable {
         let store = configuration.keepsSession ? configuration.store : nil
         self.store = store
         self.session = session
-        let left = try MQTTOutbox.reading { try store?.pendingUnsubscribes() ?? [] }
+        let left = try MQTTLeftMessages.reading { try store?.pendingUnsubscribes() ?? [] }
         state = Locked(State(table: MQTTSubscriptionTable(left: left)))
         self.events = events
         self.catchAll = catchAll

@@ -15,7 +15,7 @@ import WireCore
 /// One transport keeps one connection, which all its providers share. It connects with an explicit connect, or at
 /// the first request. Releasing the last reference closes the connection; ``shutdown()`` also waits until it is
 /// closed.
-public final class MQTTTransport: Transport, ImmediateTransport {
+public final class MQTTTransport: Transport, ImmediateTransport, StoringTransport {
     /// The supported schemes, with IANA's ports.
     private static let schemes: [ServiceAddress.Scheme] = [
         .tcp("mqtt", port: 1_883), .tcp("mqtts", port: 8_883, isSecure: true),
@@ -139,6 +139,8 @@ public final class MQTTTransport: Transport, ImmediateTransport {
     public func perform(_ request: Request) async throws -> Receipt {
         try await engine.perform(request)
     }
+
+    package var storesSends: Bool { engine.sender.outbox != nil }
 
     /// Accepts a send if there is a connection.
     package func submit(

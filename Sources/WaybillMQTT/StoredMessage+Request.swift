@@ -8,18 +8,27 @@ package import Waybill
 
 /// From a send to what is stored of it, and back.
 extension StoredMessage {
+    /// - Parameters:
+    ///   - request: The request after the interceptors; the entry's own one is stored.
+    ///   - options: The options of its command, whose quality of service is that of the exchange.
     init(_ request: Request, _ options: SendOptions) {
+        let qos = options.qos
+        var (request, options) = (request, options)
+        if let original = request.chain?.original, case .send(let stated) = original.command {
+            (request, options) = (original, stated)
+        }
         self.init(
             topic: request.topic ?? "",
             body: request.body.bytes,
             contentType: request.contentType,
             headers: request.headers.map { [$0.name, $0.value] },
-            qos: options.qos == .exactlyOnce ? 2 : 1,
+            qos: qos == .exactlyOnce ? 2 : 1,
             isRetained: options.retain,
             expiry: options.expiry.map { Date() + $0 / .seconds(1) },
             responseTopic: options.responseTopic,
             correlationData: options.correlationData,
-            isText: options.isText
+            isText: options.isText,
+            needsToken: request.needsToken
         )
     }
 
@@ -67,7 +76,8 @@ extension StoredMessage {
             command: .send(options),
             body: Payload(body),
             contentType: contentType,
-            headers: fields
+            headers: fields,
+            needsToken: needsToken
         )
         return (request, options)
     }

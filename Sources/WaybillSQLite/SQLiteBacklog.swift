@@ -39,6 +39,8 @@ struct SQLiteBacklog {
         /// Called with the result of the transaction.
         var flushes: [@Sendable (Result<Void, SQLiteStoreError>) -> Void] = []
 
+        /// The number of messages and changes.
+        var count: Int { insertions.count + changes.unwrittenCount }
         var isEmpty: Bool { insertions.isEmpty && changes.isEmpty && flushes.isEmpty }
     }
 
@@ -109,6 +111,8 @@ struct SQLiteBacklog {
     var waitingByteCount: Int64 { insertionBytes }
     /// The number of changes that wait for the next transaction.
     var changeCount: Int { changes.count }
+    /// The number of messages and changes that wait for the next transaction.
+    var unwrittenCount: Int { insertions.count + changes.unwrittenCount }
     /// The number of callers that wait for room.
     var callerCount: Int { waiting.count }
 

@@ -29,6 +29,9 @@ struct SQLiteChanges {
     /// The number of entries.
     var count: Int { removals.count + stages.count + ends.count + received.count }
 
+    /// The number of changes, of which those without an entry of their own count as one.
+    var unwrittenCount: Int { isEmpty ? 0 : max(count, 1) }
+
     mutating func clear() {
         let completions = completions
         self = SQLiteChanges()

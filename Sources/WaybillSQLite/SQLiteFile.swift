@@ -217,7 +217,9 @@ final class SQLiteFile: @unchecked Sendable {
             message.responseTopic.map { .text($0) } ?? .null,
             message.correlationData.map { .blob($0) } ?? .null,
             message.isText.map { .integer($0 ? 1 : 0) } ?? .null,
-            .integer(Int64(message.suspiciousEnds))
+            .integer(Int64(message.suspiciousEnds)),
+            .integer(message.isAdapted ? 1 : 0),
+            .integer(message.needsToken ? 1 : 0)
         )
     }
 

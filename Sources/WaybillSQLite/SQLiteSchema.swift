@@ -52,6 +52,11 @@ enum SQLiteSchema {
         """
         ALTER TABLE message ADD COLUMN suspicious_ends INTEGER NOT NULL DEFAULT 0;
         """,
+        // The entry's own request: interceptors have adapted the messages of earlier versions.
+        """
+        ALTER TABLE message ADD COLUMN is_adapted INTEGER NOT NULL DEFAULT 1;
+        ALTER TABLE message ADD COLUMN needs_token INTEGER NOT NULL DEFAULT 1;
+        """,
     ]
 }
 
@@ -62,14 +67,14 @@ enum SQLiteStatement: String, CaseIterable {
     case insert = """
         INSERT INTO message
             (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, size, attempts, stage,
-            response_topic, correlation_data, is_text, suspicious_ends)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)
+            response_topic, correlation_data, is_text, suspicious_ends, is_adapted, needs_token)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)
         """
     case remove = "DELETE FROM message WHERE id = ?"
     /// The last column is the length of the others that have one, without reading them whole.
     case messages = """
         SELECT id, topic, body, content_type, headers, qos, is_retained, stored, expiry, attempts, stage,
-            response_topic, correlation_data, is_text, suspicious_ends,
+            response_topic, correlation_data, is_text, suspicious_ends, is_adapted, needs_token,
             ifnull(length(CAST(topic AS BLOB)), 0) + ifnull(length(body), 0)
             + ifnull(length(CAST(content_type AS BLOB)), 0) + ifnull(length(headers), 0)
             + ifnull(length(CAST(response_topic AS BLOB)), 0) + ifnull(length(correlation_data), 0)

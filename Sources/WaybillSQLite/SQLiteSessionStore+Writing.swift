@@ -65,7 +65,9 @@ extension SQLiteSessionStore {
     func writeBatch() -> SQLiteStoreError? {
         let batch = state.withLock { state in
             (state.isDue, state.isPlanned) = (false, false)
-            return state.backlog.takeBatch()
+            let batch = state.backlog.takeBatch()
+            state.writingCount = batch.count
+            return batch
         }
         var calls: [@Sendable () -> Void] = []
         var failure: SQLiteStoreError?
@@ -85,7 +87,10 @@ extension SQLiteSessionStore {
             }
             report(.writeFailed(error))
         }
-        calls += state.withLock { $0.backlog.acceptWaiting() }
+        calls += state.withLock { state in
+            state.writingCount = 0
+            return state.backlog.acceptWaiting()
+        }
         let result: Result<Void, SQLiteStoreError> = failure.map { .failure($0) } ?? .success(())
         // These resume tasks and threads; they do not run the code of an app.
         for call in calls { call() }
@@ -110,6 +115,10 @@ extension SQLiteSessionStore {
 }
 
 extension SQLiteSessionStore: ImmediateSessionStore {
+    package var unwrittenCount: Int {
+        state.withLock { $0.writingCount + $0.backlog.unwrittenCount }
+    }
+
     package func add(
         _ message: StoredMessage,
         done: @escaping @Sendable (Result<StoredMessage.ID, any Error>) -> Void

@@ -43,6 +43,8 @@ public final class SQLiteSessionStore: SessionStore {
         /// Whether a transaction follows without a delay, or after one.
         var isDue = false
         var isPlanned = false
+        /// The number of messages and changes in the transaction that is being written.
+        var writingCount = 0
     }
 
     // MARK: Opening and closing

@@ -30,13 +30,15 @@ extension StoredMessage {
         }
         let number = try integer("id", 0, 1...SQLiteSchema.maximumNumber)
         // Before anything is read.
-        _ = try integer("size", 15, 0...Int64(SQLiteSchema.maximumSize))
+        _ = try integer("size", 17, 0...Int64(SQLiteSchema.maximumSize))
         let qos = try integer("qos", 5, 1...2)
         let isRetained = try integer("is_retained", 6, 0...1)
         _ = try read("stored", row.integer(7))
         let expiry = row.isNull(8) ? nil : try read("expiry", row.integer(8))
         let stage = try integer("stage", 10, 1...2)
         let isText = row.isNull(13) ? nil : try integer("is_text", 13, 0...1)
+        let isAdapted = try integer("is_adapted", 15, 0...1)
+        let needsToken = try integer("needs_token", 16, 0...1)
         self.init(
             topic: try read("topic", row.text(1)),
             body: try read("body", row.blob(2)),
@@ -47,9 +49,11 @@ extension StoredMessage {
             expiry: expiry.map { Date(timeIntervalSince1970: Double($0) / 1_000) },
             responseTopic: row.isNull(11) ? nil : try read("response_topic", row.text(11)),
             correlationData: row.isNull(12) ? nil : try read("correlation_data", row.blob(12)),
-            isText: isText.map { $0 == 1 }
+            isText: isText.map { $0 == 1 },
+            needsToken: needsToken == 1
         )
         id = UInt64(number)
+        self.isAdapted = isAdapted == 1
         attempts = Int(Int32(clamping: max(0, row.integer(9) ?? 0)))
         self.stage = stage == 2 ? .released : .published
         suspiciousEnds = Int(UInt16(clamping: row.integer(14) ?? 0))

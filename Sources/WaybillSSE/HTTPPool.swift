@@ -271,7 +271,7 @@ final class HTTPPool: Sendable {
         for attempt in attempts {
             if let made = try? await attempt.value { all.append(made) }
         }
-        for exchange in all { exchange.close(failing: .shutDown) }
+        for exchange in all { exchange.close(failing: .shutDown.arriving(true)) }
         for exchange in all { await exchange.ended.waitUntilResolved() }
     }
 }

@@ -100,7 +100,7 @@ final class SSEEngine: Sendable {
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {
         let stream = try makeStream(request, announces: false)
-        if case .subscribe(let options) = request.command, options.startsOffline {
+        if case .subscribe(let options) = request.command, options.waitsForConnection == true {
             return stream.start()
         }
         do {

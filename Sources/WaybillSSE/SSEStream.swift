@@ -67,7 +67,8 @@ final class SSEStream: Sendable {
         let machine = SSEMachine(
             configuration.reconnection,
             isPaused: isPaused,
-            timeLimit: announces || options.startsOffline ? nil : configuration.connectTimeout
+            timeLimit: announces || options.waitsForConnection == true
+                ? nil : configuration.connectTimeout
         )
         state = Locked(
             State(

@@ -60,7 +60,7 @@ struct STOMPDialect: ConnectionDialect {
 
     func conclude(_ cause: WaybillError?, isForGood: Bool) {
         subscriptions.conclude(cause)
-        replies.pending.fail(isForGood ? .shutDown : STOMPMapping.unanswered(cause))
+        replies.pending.fail(isForGood ? .shutDown.arriving(true) : STOMPMapping.unanswered(cause))
         if isForGood { catchAll.end() }
     }
 }

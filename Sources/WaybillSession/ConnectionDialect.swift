@@ -9,6 +9,7 @@ package import Waybill
 /// | before each attempt | ``prepare(_:_:)``, which adds credentials to the greeting |
 /// | for each host | ``open(_:within:_:)``, then the connection's ``TransportConnection/begin(_:onEnd:)`` |
 /// | no connection follows | ``conclude(_:isForGood:)`` |
+/// | the app has closed the connection | ``flush(within:)`` |
 package protocol ConnectionDialect<Connection>: Sendable {
     associatedtype Connection: TransportConnection
 
@@ -49,11 +50,21 @@ package protocol ConnectionDialect<Connection>: Sendable {
     ///   - cause: The cause; nil if this side ended the connection.
     ///   - isForGood: Whether the transport was shut down.
     func conclude(_ cause: WaybillError?, isForGood: Bool)
+
+    /// Waits until everything that outlives the process is stored, because the app has closed the connection.
+    ///
+    /// Cancelling the task does not shorten the wait.
+    ///
+    /// - Parameter timeout: The longest wait.
+    func flush(within timeout: Duration) async
 }
 
 extension ConnectionDialect {
     /// False, because there is no source of credentials.
     package var canReplaceCredentials: Bool { false }
+
+    /// Does nothing, because nothing is stored.
+    package func flush(within timeout: Duration) async {}
 
     /// Returns the greeting unchanged.
     package func prepare(

@@ -311,7 +311,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
 
     // MARK: The end
 
-    /// Ends the connection, or the attempt to make one, and waits until it is closed.
+    /// Ends the connection, or the attempt to make one, and waits until it is closed and everything is stored.
     ///
     /// No request makes another connection until ``connect(_:timeout:)``.
     ///
@@ -326,17 +326,16 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         let (step, series) = try apply { state throws(WaybillError) in
             try state.machine.disconnect()
         }
+        let closeTimeout = options.timeout ?? settings.closeTimeout
         switch step.action {
         case .stop: await stop(series, preparing: prepare)
         case .close(let connection):
             await connection.drain(within: options.drainTimeout ?? settings.drainTimeout)
             prepare(connection)
-            await connection.disconnect(
-                within: options.timeout ?? settings.closeTimeout,
-                abandonment: nil
-            )
+            await connection.disconnect(within: closeTimeout, abandonment: nil)
         case .none, .use, .join, .postpone, .begin, .open, .wait, .wake, .conclude: break
         }
+        await dialect.flush(within: closeTimeout)
     }
 
     /// Shuts down: ends connection, attempts and queue, and waits until they have ended.
@@ -352,10 +351,14 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         case .stop: await stop(series, preparing: prepare)
         case .close(let connection):
             prepare(connection)
-            await connection.disconnect(within: settings.closeTimeout, abandonment: .shutDown)
+            await connection.disconnect(
+                within: settings.closeTimeout,
+                abandonment: .shutDown.arriving(true)
+            )
         case .none, .use, .join, .postpone, .begin, .open, .wait, .wake, .conclude: return
         }
         apply { _ in Step(action: .conclude(nil, isForGood: true)) }
+        await dialect.flush(within: settings.closeTimeout)
         LinkEnvironment.reclaim()
     }
 
@@ -383,13 +386,15 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         }
     }
 
-    /// Closes the connection, if a step demands it, and waits until it is closed.
+    /// Closes the connection, if a step demands it, and waits until it is closed and everything is stored.
     func close(_ step: Step) async {
-        guard case .close(let connection) = step.action else { return }
-        await connection.disconnect(within: settings.closeTimeout, abandonment: nil)
+        if case .close(let connection) = step.action {
+            await connection.disconnect(within: settings.closeTimeout, abandonment: nil)
+        }
+        await dialect.flush(within: settings.closeTimeout)
     }
 
-    /// Closes the connection until ``resume()``, and waits until it is closed.
+    /// Closes the connection until ``resume()``, and waits until it is closed and everything is stored.
     ///
     /// Streams and pending calls stay.
     package func pause() async {

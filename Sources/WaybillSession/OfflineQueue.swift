@@ -105,16 +105,6 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         }
     }
 
-    /// Appends sends of an earlier queue, without any limit.
-    package func preload(_ items: [Item]) {
-        state.withLock { state in
-            for item in items {
-                state.last += 1
-                insert(item, state.last, until: nil, &state)
-            }
-        }
-    }
-
     private func insert(
         _ item: Item,
         _ number: UInt64,
@@ -187,6 +177,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         report(item, .expired)
         item.fail(
             WaybillError(.timedOut, "the connection was not back in time: nothing was sent")
+                .arriving(false)
         )
     }
 

@@ -15,14 +15,22 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     }
 
     @usableFromInline let state: Locked<State>
+    @usableFromInline let willSucceed: (@Sendable () -> Void)?
 
-    @inlinable package init() { state = Locked(.new) }
+    /// Makes a call that a task waits for.
+    ///
+    /// - Parameter willSucceed: Called when the answer has come, before the task learns of it; nil for nothing.
+    @inlinable package init(willSucceed: (@Sendable () -> Void)? = nil) {
+        state = Locked(.new)
+        self.willSucceed = willSucceed
+    }
 
     /// Makes a call whose outcome goes to a closure instead of a waiting task.
     ///
     /// - Parameter observer: Called once with the outcome, with no lock held.
     package init(_ observer: @escaping @Sendable (Result<Answer, any Error>) -> Void) {
         state = Locked(.observed(observer))
+        willSucceed = nil
     }
 
     /// Ends the call as cancelled, unless it already has an outcome.
@@ -76,7 +84,7 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     }
 
     /// Whether the call has an outcome.
-    package var isDone: Bool {
+    @inlinable package var isDone: Bool {
         state.withLock { state in
             if case .done = state { true } else { false }
         }
@@ -109,6 +117,7 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     /// - Returns: The continuation of the waiting task, which the caller has to resume; nil without one.
     @inlinable
     package func resolve(_ result: Result<Answer, any Error>) -> Suspension.Continuation? {
+        if let willSucceed, case .success = result, !isDone { willSucceed() }
         let (caller, observer) = state.withLock {
             state -> (
                 Suspension.Continuation?, (@Sendable (Result<Answer, any Error>) -> Void)?

@@ -102,7 +102,11 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     ) async throws -> Result {
         while true {
             if let result = try await queued() { return result }
-            let present = try await connection()
+            let present: Connection
+            do { present = try await connection() } catch let error as WaybillError {
+                // Whatever has happened to the connection, the request was not sent.
+                throw error.arriving(false)
+            }
             do { return try await send(present) } catch let error as WaybillError
                 where error.code == .notConnected
             {
@@ -147,7 +151,7 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         connection: () async throws -> Connection,
         now: (Connection) async throws -> Messages<Message>
     ) async throws -> Messages<Message> {
-        guard options.startsOffline else { return try await now(connection()) }
+        guard options.waitsForConnection == true else { return try await now(connection()) }
         while true {
             // An earlier subscription's end would otherwise end this one, too.
             try await lifecycle.waitUntilConcluded()
@@ -187,11 +191,6 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
             && lifecycle.state.withLock { $0.machine.state.isReturning }
     }
 
-    /// Puts the sends of an earlier transport into the queue.
-    package func preload(_ items: [OfflineQueue<Connection>.Item]) {
-        queue.preload(items)
-    }
-
     /// Sends in the order of the calls, when the connection is back.
     ///
     /// If that connection is just ending and nothing was sent, the request waits for the next one.
@@ -199,6 +198,7 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     /// - Parameters:
     ///   - request: The request.
     ///   - timeout: The longest wait for the connection.
+    ///   - willSucceed: Called when the answer has come, before the waiting task learns of it.
     ///   - send: Hands the request to a connection, with the call; throws if nothing was sent.
     ///   - withdraw: Called if the task is cancelled after the request was handed over.
     /// - Returns: The peer's answer.
@@ -207,10 +207,11 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     package func queued<Answer: Sendable>(
         _ request: Request,
         timeout: Duration,
+        willSucceed: (@Sendable () -> Void)? = nil,
         send: @escaping @Sendable (Connection, PendingCall<Answer>) throws(WaybillError) -> Void,
         withdraw: @escaping @Sendable (PendingCall<Answer>) -> Void
     ) async throws -> Answer {
-        let call = PendingCall<Answer>()
+        let call = PendingCall<Answer>(willSucceed: willSucceed)
         let number = Locked<UInt64?>(nil)
         let item = OfflineQueue<Connection>.Item(
             topic: request.topic,
@@ -247,7 +248,13 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         } catch let error as WaybillError {
             guard let ending, error.code == .notConnected else { throw error.about(request) }
             try await wait(for: ending, after: error.about(request))
-            return try await queued(request, timeout: timeout, send: send, withdraw: withdraw)
+            return try await queued(
+                request,
+                timeout: timeout,
+                willSucceed: willSucceed,
+                send: send,
+                withdraw: withdraw
+            )
         }
     }
 

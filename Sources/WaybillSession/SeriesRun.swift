@@ -184,7 +184,9 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
                 lifecycle.failover.noteEnd(of: route, step, earlyEnd)
                 return step
             }
-            if isQueueEmpty { return await lifecycle.close(step) }
+            guard isQueueEmpty else { continue }
+            if case .close = step.action { await lifecycle.close(step) }
+            return
         }
     }
 }

@@ -1,7 +1,6 @@
+import MQTTWire
 import Testing
 import WireCore
-
-import MQTTWire
 
 /// The requests of a client and the packets that answer them, without a connection around them.
 @Suite("MQTT client: exchanges") struct ClientExchangesTests {

@@ -23,13 +23,23 @@
                     from: Int(arguments[7]) ?? 0,
                     arguments[8]
                 )
+            case "once":
+                try await once(
+                    path: arguments[4],
+                    .text(arguments[5]),
+                    arguments[6] == "2" ? .exactlyOnce : .atLeastOnce,
+                    arguments[7]
+                )
             default: try await finish(path: arguments[4])
             }
         }
 
         private var name: String { arguments[3] }
 
-        private func transport(_ store: any SessionStore) throws -> MQTTTransport {
+        private func transport(
+            _ store: any SessionStore,
+            _ change: (inout MQTTConfiguration) -> Void = { _ in }
+        ) throws -> MQTTTransport {
             let version: MQTTConfiguration.Version = arguments[2] == "5" ? .v5 : .v3_1_1
             var configuration = MQTTConfiguration(version: version)
             configuration.clientIdentifier = name
@@ -37,6 +47,7 @@
             if version == .v5 { configuration.sessionExpiry = .seconds(3_600) }
             configuration.store = store
             configuration.reconnection.initialDelay = .milliseconds(10)
+            change(&configuration)
             return try MQTTTransport(
                 url: "mqtt://127.0.0.1:\(arguments[1])",
                 configuration: configuration
@@ -78,14 +89,61 @@
             }
         }
 
+        /// Sends one message, says what became of it, and ends the process at once, or waits to be killed.
+        private func once(path: String, _ body: EntryBody, _ qos: QoS, _ end: String) async throws {
+            let store = try SQLiteSessionStore(path: path)
+            let transport = try transport(store) {
+                $0.cleanStart = end == "clean"
+            }
+            let provider = Provider<AnyEntry>(transport: transport).intercepted(Stamp())
+            let send = AnyEntry.send(topic: name, body: body, qos: qos)
+            do {
+                switch end {
+                case "withConnection":
+                    try await provider.withConnection { _ = try await provider.request(send) }
+                case "run":
+                    let running = Task { try await provider.run() }
+                    try await provider.request(send)
+                    running.cancel()
+                    try await running.value
+                case "leave":
+                    let sending = Task { try await provider.request(send) }
+                    while store.byteCount == 0 { try await Task.sleep(for: .milliseconds(5)) }
+                    await provider.shutdown()
+                    _ = try await sending.value
+                default: try await provider.request(send)
+                }
+                StoreProcess.say("sent")
+            } catch let error as WaybillError {
+                StoreProcess.say("\(error.code.name) \(error.mayHaveArrived)")
+            }
+            switch end {
+            case "disconnect", "clean": try await provider.disconnect()
+            case "shutdown": await provider.shutdown()
+            case "pause": await provider.pause()
+            case "kill": while true { try await Task.sleep(for: .seconds(60)) }
+            default: break
+            }
+        }
+
         /// Sends what the store has, and ends when it is empty.
         private func finish(path: String) async throws {
             let store = try SQLiteSessionStore(path: path)
-            let provider = Provider<AnyEntry>(transport: try transport(store))
+            let provider = Provider<AnyEntry>(transport: try transport(store)).intercepted(Stamp())
             try await provider.connect()
             while store.byteCount > 0 { try await Task.sleep(for: .milliseconds(5)) }
             await provider.shutdown()
             store.close()
+        }
+    }
+
+    /// Adds a secret to each send.
+    private struct Stamp: Interceptor {
+        private let value = ProcessInfo.processInfo.environment["WAYBILL_STAMP"]
+
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+            guard let value, case .send = request.command else { return }
+            request.headers.append(name: "authorization", value: value)
         }
     }
 
@@ -111,6 +169,7 @@
             ledger.append(number)
         }
 
+        func flush() async throws { try await store.flush() }
         func remove(_ id: StoredMessage.ID) { store.remove(id) }
         func messages() throws -> [StoredMessage] { try store.messages() }
         func removeAll() { store.removeAll() }

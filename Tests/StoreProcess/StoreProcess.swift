@@ -11,6 +11,8 @@
     ///     WaybillStoreProcess limited PATH                            stores until no file may grow, then goes on
     ///     WaybillStoreProcess send PORT VERSION NAME PATH LEDGER QOS FIRST LEVEL
     ///                                                                 sends until it is killed
+    ///     WaybillStoreProcess once PORT VERSION NAME PATH BODY QOS END
+    ///                                                                 sends one message, and ends in that way
     ///     WaybillStoreProcess finish PORT VERSION NAME PATH           sends what is stored, and ends
     ///
     /// The name is that of the client and of the topic.
@@ -23,7 +25,7 @@
                 case ("hold", 2): try hold(arguments[1])
                 case ("fill", 4): try await fill(arguments[1], arguments[2], arguments[3])
                 case ("limited", 2): try limited(arguments[1])
-                case ("send", 9), ("finish", 5):
+                case ("send", 9), ("finish", 5), ("once", 8):
                     try await StoreClient(arguments).run()
                 default:
                     say("usage: see the source")

@@ -150,7 +150,7 @@ struct SeveralTopicsTests {
             let messages = try await provider.messages(
                 .subscribe(
                     topics: ["/topic/a", "/topic/b"],
-                    options: SubscribeOptions(startsOffline: true)
+                    options: SubscribeOptions(waitsForConnection: true)
                 )
             )
             try await provider.request(.connect)

@@ -105,7 +105,7 @@ struct EarlyAcknowledgementTests {
         let sending = Task { try await sendLast(provider) }
         try await holding.entered.value()
         var options = SubscribeOptions(qos: .exactlyOnce, acknowledgement: .manual)
-        options.startsOffline = true
+        options.waitsForConnection = true
         var messages = try await provider.messages(.subscribe(topic: "t", options: options))
             .makeAsyncIterator()
         holding.released.resolve(.success(()))

@@ -168,7 +168,7 @@ struct FarewellTests {
             $0.sessionExpiry = .seconds(3_600)
         }
         let messages = try await provider.messages(
-            .command(.subscribe(qos: .atMostOnce, startsOffline: true), topic: "t")
+            .command(.subscribe(qos: .atMostOnce, waitsForConnection: true), topic: "t")
         )
         try await waitUntil { script.hasReached(4) }
         if isDestroyed {

@@ -88,9 +88,9 @@ import WireTestSupport
     @Test("A file of a newer version is refused")
     func newer() throws {
         let temporary = try TemporaryStore.filled()
-        temporary.execute("PRAGMA user_version = 5")
+        temporary.execute("PRAGMA user_version = 6")
         #expect(reason(temporary) == .newerVersion)
-        temporary.execute("PRAGMA user_version = 4")
+        temporary.execute("PRAGMA user_version = 5")
         #expect(try temporary.open().messages().count == 200)
     }
 
@@ -129,7 +129,12 @@ import WireTestSupport
     func third() throws {
         let temporary = try TemporaryStore.filled(2)
         temporary.execute(
-            "ALTER TABLE message DROP COLUMN suspicious_ends; PRAGMA user_version = 3"
+            """
+            ALTER TABLE message DROP COLUMN suspicious_ends;
+            ALTER TABLE message DROP COLUMN is_adapted;
+            ALTER TABLE message DROP COLUMN needs_token;
+            PRAGMA user_version = 3
+            """
         )
         var store = try temporary.open()
         #expect(try store.messages().map(\.suspiciousEnds) == [0, 0])
@@ -137,6 +142,26 @@ import WireTestSupport
         store.close()
         store = try temporary.open()
         #expect(try store.messages().map(\.suspiciousEnds) == [0, 2])
+    }
+
+    @Test(
+        "A file of the fourth version is brought up to date: interceptors have adapted its messages"
+    )
+    func fourth() throws {
+        let temporary = try TemporaryStore.filled(2)
+        temporary.execute(
+            """
+            ALTER TABLE message DROP COLUMN is_adapted;
+            ALTER TABLE message DROP COLUMN needs_token;
+            PRAGMA user_version = 4
+            """
+        )
+        let store = try temporary.open()
+        var message = TemporaryStore.message(3)
+        message.needsToken = false
+        _ = try store.insert(message)
+        #expect(try store.messages().map(\.isAdapted) == [true, true, false])
+        #expect(try store.messages().map(\.needsToken) == [true, true, false])
     }
 
     @Test("A file of the second version is brought up to date, and keeps its messages and stages")
@@ -177,6 +202,7 @@ import WireTestSupport
             expiry: Date(timeIntervalSince1970: 4_000_000_000)
         )
         (kept.id, kept.attempts, kept.stage) = (3, 1, .released)
+        kept.isAdapted = true
         #expect(try store.messages().first == kept)
         #expect(try store.receivedIdentifiers() == [9])
         // Both have 3 bytes of the topic, 1 of the body and 128, and one has 10 of the content type.

@@ -91,6 +91,9 @@ import WireTestSupport
         Row("is_text = 'yes'", .opens([0, 2], told: [2])),
         Row("is_text = x'01'", .opens([0, 2], told: [2])),
         Row("is_text = 1", .opens([0, 1, 2])),
+        Row("is_adapted = 2", .opens([0, 2], told: [2])),
+        Row("is_adapted = 'no'", .opens([0, 2], told: [2])),
+        Row("needs_token = -1", .opens([0, 2], told: [2])),
         Row("suspicious_ends = -1", .opens([0, 1, 2])),
         Row("suspicious_ends = 9223372036854775807", .opens([0, 1, 2])),
         Row("suspicious_ends = 'many'", .opens([0, 1, 2])),
@@ -161,14 +164,16 @@ import WireTestSupport
             """
             ALTER TABLE message RENAME TO old;
             CREATE TABLE message (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, attempts, size,
-                stage, response_topic, correlation_data, is_text, suspicious_ends);
+                stage, response_topic, correlation_data, is_text, suspicious_ends, is_adapted, needs_token);
             INSERT INTO message SELECT id, topic, body, content_type, headers, qos, is_retained, stored, expiry,
-                attempts, size, stage, response_topic, correlation_data, is_text, suspicious_ends FROM old;
+                attempts, size, stage, response_topic, correlation_data, is_text, suspicious_ends, is_adapted,
+                needs_token FROM old;
             INSERT INTO message DEFAULT VALUES
             """,
             .opens([0, 1, 2], told: [0])
         ),
         Row("ALTER TABLE message RENAME COLUMN is_text TO was_text", .fails(.corrupt)),
+        Row("PRAGMA user_version = 4", .fails(.corrupt)),
         Row("PRAGMA user_version = 3", .fails(.corrupt)),
         Row("PRAGMA user_version = 2", .fails(.corrupt)),
         Row("PRAGMA user_version = 1", .fails(.corrupt)),

@@ -17,7 +17,7 @@ struct TokenTests {
         let provider = Provider<StreamEntry>(transport: transport)
         var streams: [Messages<Message>] = []
         for count in 1...2 {
-            streams.append(try await provider.messages(.listen { $0.startsOffline = true }))
+            streams.append(try await provider.messages(.listen { $0.waitsForConnection = true }))
             try await waitUntil { server.requests.count == count }
         }
         for number in 0..<2 {

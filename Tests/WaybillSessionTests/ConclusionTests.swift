@@ -23,7 +23,7 @@ struct ConclusionTests {
         later: @Sendable () -> Void
     ) async throws -> Messages<Message> {
         var options = SubscribeOptions()
-        options.startsOffline = true
+        options.waitsForConnection = true
         return try await lifecycle.requests.subscribe(
             request,
             options,

@@ -279,6 +279,23 @@ extension MQTTClientConnection {
 
     // MARK: From connection to connection
 
+    /// Adds a message of an earlier process to the session; ``resumeSession(at:)`` continues its exchange.
+    ///
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - isReleased: Whether its PUBREL is sent instead of the message.
+    ///   - call: The call of its end.
+    package mutating func restore(
+        _ message: MQTTOutgoingMessage,
+        isReleased: Bool,
+        call: any MQTTCall
+    ) {
+        exchanges.restore(message, isReleased: isReleased, call: call)
+    }
+
+    /// Whether no earlier message has the packet identifier of a stored message.
+    package func isFree(_ storedNumber: UInt64) -> Bool { exchanges.session.isFree(storedNumber) }
+
     /// Resends the messages of the session, and then the waiting ones (``MQTTClientExchanges/resume(to:)``).
     ///
     /// Until this call, messages of QoS 1 and 2 wait behind the carried ones, so that the driver can subscribe first.

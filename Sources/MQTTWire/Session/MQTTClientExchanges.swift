@@ -7,7 +7,7 @@ package import WireCore
 /// | closed | CONNACK → open, or while carried messages wait to be resent → holding; ``noteOtherClient()`` → closed for other |
 /// | closed for other | CONNACK, which never continues the session → open |
 /// | holding | ``resume(to:)`` → open; ``end(keepsSession:)`` → closed |
-/// | open | ``end(keepsSession:)`` → closed |
+/// | open | ``restore(_:isReleased:call:)`` → holding; ``end(keepsSession:)`` → closed |
 package struct MQTTClientExchanges: Sendable {
     // One value for all, since each connection stores it.
     private enum Progress: Sendable {
@@ -62,6 +62,12 @@ package struct MQTTClientExchanges: Sendable {
 
     /// The number of messages that may be in flight on this connection.
     private var window: Int { min(inflightWindow, limits.receiveMaximum) }
+
+    /// Adds a message of an earlier process, to be resent by ``resume(to:)``.
+    mutating func restore(_ message: MQTTOutgoingMessage, isReleased: Bool, call: any MQTTCall) {
+        session.restore(message, isReleased: isReleased, call: call)
+        progress = .holding
+    }
 
     /// Resends the messages that were in flight at the end of the last connection, and then the waiting ones.
     ///

@@ -43,7 +43,7 @@ package struct MQTTOutgoingMessage: Sendable {
     var reservedIdentifier: UInt16? { storedNumber.map(Self.reservedIdentifier) }
 
     /// The packet identifier of a stored message: its number modulo 32,768, plus 32,768.
-    static func reservedIdentifier(_ storedNumber: UInt64) -> UInt16 {
+    package static func reservedIdentifier(_ storedNumber: UInt64) -> UInt16 {
         UInt16(truncatingIfNeeded: storedNumber) | MQTTInflight.firstReserved
     }
 }

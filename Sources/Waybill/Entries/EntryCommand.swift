@@ -153,7 +153,7 @@ extension EntryCommand {
     ///   - eventTypes: The event types wanted (server-sent events); nil for all.
     ///   - lastEventID: The id of the last event of an earlier stream (server-sent events).
     ///   - timeout: The time limit for the peer's acknowledgement; nil for the transport's own limit.
-    ///   - startsOffline: Whether the stream begins at once without a connection.
+    ///   - waitsForConnection: Whether the stream begins at once without a connection; nil for no.
     /// - Returns: The command.
     public static func subscribe(
         qos: QoS = .atMostOnce,
@@ -170,7 +170,7 @@ extension EntryCommand {
         eventTypes: Set<String>? = nil,
         lastEventID: String? = nil,
         timeout: Duration? = nil,
-        startsOffline: Bool = false
+        waitsForConnection: Bool? = nil
     ) -> EntryCommand {
         .subscribe(
             SubscribeOptions(
@@ -188,7 +188,7 @@ extension EntryCommand {
                 eventTypes: eventTypes,
                 lastEventID: lastEventID,
                 timeout: timeout,
-                startsOffline: startsOffline
+                waitsForConnection: waitsForConnection
             )
         )
     }

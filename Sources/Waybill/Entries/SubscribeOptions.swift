@@ -47,7 +47,7 @@ public struct SubscribeOptions: Sendable {
     public var lastEventID: String?
     /// The time limit for the peer's acknowledgement; nil for the transport's own limit.
     public var timeout: Duration?
-    /// Whether the stream begins at once without a connection; false by default.
+    /// Whether the stream begins at once without a connection; nil for no.
     ///
     /// The transport then connects as after a lost connection, attempt after attempt, as its policy says. The failed
     /// first attempt of another call does not end the stream. The SUBSCRIBE follows once there is a connection.
@@ -56,7 +56,7 @@ public struct SubscribeOptions: Sendable {
     /// fails. A refusal by the server ends the stream, and so does anything that ends the streams of a connection.
     /// ``timeout`` counts only while there is a connection. With a connection at the start, this option makes no
     /// difference.
-    public var startsOffline: Bool
+    public var waitsForConnection: Bool?
 
     /// Makes a set of options; each parameter has the meaning of the property of the same name.
     public init(
@@ -74,7 +74,7 @@ public struct SubscribeOptions: Sendable {
         eventTypes: Set<String>? = nil,
         lastEventID: String? = nil,
         timeout: Duration? = nil,
-        startsOffline: Bool = false
+        waitsForConnection: Bool? = nil
     ) {
         self.qos = qos
         self.noLocal = noLocal
@@ -90,7 +90,7 @@ public struct SubscribeOptions: Sendable {
         self.eventTypes = eventTypes
         self.lastEventID = lastEventID
         self.timeout = timeout
-        self.startsOffline = startsOffline
+        self.waitsForConnection = waitsForConnection
     }
 }
 

@@ -38,7 +38,7 @@ public struct WaybillError: Error, Sendable {
         public static let rejected = Code(name: "rejected")
         /// The peer did not answer in time.
         ///
-        /// A retry can help; a send may have arrived all the same.
+        /// A retry can help; a send may have arrived all the same (``WaybillError/mayHaveArrived``).
         public static let timedOut = Code(name: "timedOut")
         /// Messages arrived faster than the consumer took them.
         ///
@@ -117,6 +117,8 @@ public struct WaybillError: Error, Sendable {
     package var mayPass = false
     /// Whether interceptors have already decided against another attempt.
     package var isDecided = false
+    /// Whether the request may have arrived, if the transport knows it better than the code tells.
+    private var statedArrival: Bool?
     /// The decoded error body of the service; see ``serviceError``.
     var decodedRefusal: (any Error)?
 
@@ -164,10 +166,28 @@ public struct WaybillError: Error, Sendable {
         set { isToldBusy = newValue }
     }
 
-    /// Whether the peer may have received and carried out the request in spite of the error.
-    var mayHaveArrived: Bool {
-        if let refusal = underlying as? HTTPRefusal { return refusal.mayHaveBeenCarriedOut }
-        return [.connectionLost, .timedOut, .protocolViolation].contains(code)
+    /// Whether the peer may have carried out the request in spite of the error, or may still do so.
+    ///
+    /// False promises that a message does not arrive, neither in this process nor in the next one with its store. True
+    /// leaves that open. A message in a session that the server keeps is sent again after `timedOut`, because MQTT
+    /// demands it (MQTT 5, 4.4).
+    ///
+    /// A transport may set it. Otherwise it follows from the code: true for `connectionLost`, `timedOut`,
+    /// `protocolViolation` and `cancelled`, and for an HTTP status where the server may have acted before it.
+    public var mayHaveArrived: Bool {
+        get {
+            if let statedArrival { return statedArrival }
+            if let refusal = underlying as? HTTPRefusal { return refusal.mayHaveBeenCarriedOut }
+            return [.connectionLost, .timedOut, .protocolViolation, .cancelled].contains(code)
+        }
+        set { statedArrival = newValue }
+    }
+
+    /// The same error, which says whether the request may have arrived.
+    package func arriving(_ mayHaveArrived: Bool) -> WaybillError {
+        var error = self
+        error.mayHaveArrived = mayHaveArrived
+        return error
     }
 }
 

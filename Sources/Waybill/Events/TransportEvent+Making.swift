@@ -173,6 +173,18 @@ extension TransportEvent {
         return event
     }
 
+    /// The store has not written everything.
+    ///
+    /// - Parameters:
+    ///   - count: The number of changes that are not written; nil if the store does not know it.
+    ///   - error: The reason.
+    /// - Returns: The event.
+    public static func storeIncomplete(_ count: Int?, error: WaybillError) -> TransportEvent {
+        var event = TransportEvent(.storeIncomplete, since: nil, error: error)
+        event.count = count
+        return event
+    }
+
     /// Messages were dropped.
     public static func dropped(
         _ count: Int,

@@ -17,6 +17,7 @@
 /// | `acknowledged` | `topic`, `qos`, `byteCount`, `duration` since it was asked for |
 /// | `sendFailed` | `topic`, `qos`, `byteCount`, `duration`, `error` |
 /// | `received` | `topic`, `qos`, `byteCount` of the body |
+/// | `storeIncomplete` | `count` of changes that are not written, if the store knows it; `error` |
 /// | `dropped` | `topic`, `count` of messages, `byteCount` of their bodies, `dropReason` |
 /// | `skipped` | `topic`, `error` |
 /// | `enqueuedFailed` | `command`, `topic`, `error` |
@@ -66,6 +67,11 @@ public struct TransportEvent: Sendable {
         public static let sendFailed = Kind(name: "sendFailed")
         /// A message arrived for a subscription.
         public static let received = Kind(name: "received")
+
+        /// The store did not write everything within the close timeout, when the connection was closed.
+        ///
+        /// If the process ends now, the next one may send messages again that the server has acknowledged.
+        public static let storeIncomplete = Kind(name: "storeIncomplete")
 
         /// A policy dropped messages.
         public static let dropped = Kind(name: "dropped")

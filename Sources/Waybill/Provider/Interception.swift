@@ -8,6 +8,8 @@ final class Interception: Sendable {
     private let omitted: OmittedOptions?
     /// The transport's source of events; all providers of one transport report there.
     let eventSource: TransportEventSource
+    /// Whether requests carry the entry's own send, because the transport stores it.
+    let keepsSends: Bool
     private let clock: any Clock<Duration>
     /// Returns the time since the interception was made, by the provider's clock.
     let elapsed: @Sendable () -> Duration
@@ -18,6 +20,7 @@ final class Interception: Sendable {
         logger: (any WireLogger)? = nil,
         omitted: OmittedOptions? = nil,
         eventSource: TransportEventSource,
+        keepsSends: Bool = false,
         clock: any Clock<Duration>,
         disconnects: DisconnectSignal
     ) {
@@ -25,6 +28,7 @@ final class Interception: Sendable {
         self.logger = logger
         self.omitted = omitted
         self.eventSource = eventSource
+        self.keepsSends = keepsSends
         self.clock = clock
         elapsed = clock.elapsedSinceNow()
         self.disconnects = disconnects
@@ -57,6 +61,7 @@ final class Interception: Sendable {
             logger: logger,
             omitted: omitted,
             eventSource: eventSource,
+            keepsSends: keepsSends,
             clock: clock,
             disconnects: disconnects
         )

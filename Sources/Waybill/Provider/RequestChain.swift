@@ -42,6 +42,7 @@ public struct RequestChain: Sendable {
         origin =
             switch original.command {
             case .connect, .subscribe: Origin(original, context)
+            case .send where interception.keepsSends: Origin(original, context)
             default: nil
             }
     }
@@ -52,7 +53,8 @@ public struct RequestChain: Sendable {
         statesHeaders = false
     }
 
-    /// The entry's own request, before the interceptors; nil for commands other than `connect` and `subscribe`.
+    /// The entry's own request, before the interceptors; nil for commands other than `connect` and `subscribe`, and for
+    /// `send` unless the transport stores sends.
     public var original: Request? { origin?.request }
 
     /// The same chain, for a request that the transport makes by itself.

@@ -21,6 +21,7 @@ final class RequestRunner: Sendable {
             configuration: configuration,
             interception: Interception(
                 eventSource: eventSource,
+                keepsSends: (transport as? any StoringTransport)?.storesSends ?? false,
                 clock: configuration.clock,
                 disconnects: DisconnectSignal(eventSource)
             )

@@ -11,9 +11,14 @@ package protocol ImmediateSessionStore: SessionStore {
         _ message: StoredMessage,
         done: @escaping @Sendable (Result<StoredMessage.ID, any Error>) -> Void
     ) -> @Sendable () -> Void
+
+    /// The number of messages and changes that are not on the disk.
+    var unwrittenCount: Int { get }
 }
 
 extension InMemorySessionStore: ImmediateSessionStore {
+    package var unwrittenCount: Int { 0 }
+
     package func add(
         _ message: StoredMessage,
         done: @escaping @Sendable (Result<StoredMessage.ID, any Error>) -> Void

@@ -7,6 +7,9 @@ import WireCore
 /// its call. A message that is still stored when a transport starts was left by a process that ended before. It is sent
 /// first.
 ///
+/// A transport calls ``flush()`` at each end of its connection that the app asks for, and before a send fails. So a
+/// process that ends cleanly leaves nothing behind whose outcome a caller knows.
+///
 /// A store that keeps messages alone implements the first four functions. Its leftovers are sent as new messages, so a
 /// message of QoS 2 may arrive twice. A store that also keeps the stages of the exchanges implements all of them; its
 /// exchanges continue over the end of the process.
@@ -44,6 +47,15 @@ public protocol SessionStore: Sendable {
     /// - Returns: The message's number, greater than all before.
     /// - Throws: Any error, as ``insert(_:)``.
     func add(_ message: StoredMessage) async throws -> StoredMessage.ID
+
+    /// Returns when all earlier changes are stored durably; by default at once, for a store without unwritten changes.
+    ///
+    /// The transport waits for it after the connection is closed, by `disconnect`, `shutdown`, `withConnection`, `run`,
+    /// `pause` and a hint to pause, at most for the close timeout. It also waits before a send fails, at most for one
+    /// second. The task of the call is not cancelled then.
+    ///
+    /// - Throws: Any error, if something could not be stored.
+    func flush() async throws
 
     /// Replaces the stored list of topic filters that have no listener any more.
     ///
@@ -116,6 +128,9 @@ extension SessionStore {
     public func add(_ message: StoredMessage) async throws -> StoredMessage.ID {
         try insert(message)
     }
+
+    /// Does nothing.
+    public func flush() async throws {}
 
     /// Does nothing.
     public func setPendingUnsubscribes(_ filters: [String]) {}

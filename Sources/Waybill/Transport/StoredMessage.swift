@@ -6,7 +6,9 @@
 
 /// A send that a transport has accepted and the peer has not acknowledged.
 ///
-/// It has everything of the send that the peer sees. A time limit is not stored, because no caller waits any more.
+/// It is the request of the entry before the interceptors, so that a token that one of them adds does not lie in the
+/// store. They run again when a later process sends the message. A time limit is not stored, because no caller waits any
+/// more.
 public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
     /// The stage of the exchange between client and server.
     public enum Stage: Int, Hashable, Codable, Sendable {
@@ -38,6 +40,12 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
     public var isRetained: Bool
     /// The time after which the message is not sent any more; nil for never.
     public var expiry: Date?
+    /// Whether a ``TokenInterceptor`` adds its token.
+    public var needsToken: Bool
+    /// Whether interceptors have adapted the message before it was stored: it is sent as it is.
+    ///
+    /// True for messages that a version of this package stored which kept them after the interceptors.
+    public var isAdapted: Bool
     /// The number of transports that have taken the message from the store to send it again.
     public var attempts: Int
     /// The stage of the exchange.
@@ -45,7 +53,9 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
     /// The number of connections in a row that the server has ended after this message.
     public var suspiciousEnds: Int
 
-    /// Makes a message; the store sets its number, its attempts, its stage and its suspicious ends.
+    /// Makes a message that no interceptor has adapted.
+    ///
+    /// The store sets its number, its attempts, its stage and its suspicious ends.
     public init(
         topic: String,
         body: [UInt8],
@@ -56,7 +66,8 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         expiry: Date? = nil,
         responseTopic: String? = nil,
         correlationData: [UInt8]? = nil,
-        isText: Bool? = nil
+        isText: Bool? = nil,
+        needsToken: Bool = true
     ) {
         id = 0
         self.topic = topic
@@ -66,6 +77,8 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         self.responseTopic = responseTopic
         self.correlationData = correlationData
         self.isText = isText
+        self.needsToken = needsToken
+        isAdapted = false
         self.qos = qos
         self.isRetained = isRetained
         self.expiry = expiry
@@ -76,8 +89,8 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
 
     /// Decodes a message, also one that was encoded before it had its newer properties.
     ///
-    /// These are the expiry, the attempts, the stage, the response topic, the correlation data, `isText` and the
-    /// suspicious ends.
+    /// These are the expiry, the attempts, the stage, the response topic, the correlation data, `isText`, the suspicious
+    /// ends and `needsToken`. A message without `isAdapted` was adapted.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         id = try values.decode(UInt64.self, forKey: .id)
@@ -94,5 +107,7 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         attempts = try values.decodeIfPresent(Int.self, forKey: .attempts) ?? 0
         stage = try values.decodeIfPresent(Stage.self, forKey: .stage) ?? .published
         suspiciousEnds = try values.decodeIfPresent(Int.self, forKey: .suspiciousEnds) ?? 0
+        needsToken = try values.decodeIfPresent(Bool.self, forKey: .needsToken) ?? true
+        isAdapted = try values.decodeIfPresent(Bool.self, forKey: .isAdapted) ?? true
     }
 }

@@ -238,7 +238,7 @@ final class EventStreamApp: @unchecked Sendable {
         var options = SubscribeOptions()
         // A first stream may be lost before its first event. With an id, the next stream misses nothing.
         options.lastEventID = "0"
-        options.startsOffline = world.chance(0.3)
+        options.waitsForConnection = world.chance(0.3)
         while !isStopping {
             do {
                 let messages = try await provider.messages(
@@ -281,8 +281,9 @@ final class EventStreamApp: @unchecked Sendable {
             options.lastEventID = earlier?.lastEventID
             reader.lastEventID = earlier?.lastEventID
             // Often the subscription is cancelled while it is being opened.
-            options.startsOffline = world.chance(0.5)
-            let time: Duration = options.startsOffline ? .milliseconds(500) : .seconds(5)
+            options.waitsForConnection = world.chance(0.5)
+            let time: Duration =
+                options.waitsForConnection == true ? .milliseconds(500) : .seconds(5)
             do {
                 let messages = try await provider.messages(
                     .command(.subscribe(options), topic: topic)

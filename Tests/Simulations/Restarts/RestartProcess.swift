@@ -120,7 +120,7 @@ final class RestartProcess: @unchecked Sendable {
             do {
                 var options = SubscribeOptions(qos: qos, acknowledgement: .manual)
                 // One that fails leaves the filter, and the server no longer keeps messages for it.
-                options.startsOffline = true
+                options.waitsForConnection = true
                 options.timeout = .seconds(86_400)
                 let messages = try await provider.messages(
                     .command(.subscribe(options), topic: topic)

@@ -170,7 +170,7 @@ struct ConnectionChainTests {
     private struct Patient: EntryType {
         var topic: String? { "room" }
         var command: EntryCommand {
-            .subscribe(SubscribeOptions(qos: .atLeastOnce, startsOffline: true))
+            .subscribe(SubscribeOptions(qos: .atLeastOnce, waitsForConnection: true))
         }
     }
 

@@ -1,0 +1,319 @@
+import MQTTWire
+import Waybill
+import WaybillSession
+import WireCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The messages that an earlier process has left in the store.
+///
+/// They are the requests of entries. The first connection runs the interceptors of its provider over them, before it
+/// resumes the session. With a store that keeps exchanges, a session that the server still has continues theirs.
+///
+/// | a message | in a session that continues | otherwise |
+/// | --- | --- | --- |
+/// | the server has it (PUBREC) | its PUBREL is sent | given up by ``MQTTSession``, and reported |
+/// | can be sent | PUBLISH with DUP | a new PUBLISH |
+/// | an interceptor fails | waits for the next connection, and is reported | the same |
+/// | cannot be sent, QoS 2 | PUBREL ends its exchange; given up, and reported | given up, and reported |
+/// | cannot be sent, QoS 1 | given up, and reported | the same |
+final class MQTTLeftMessages: Sendable {
+    /// A message for a connection.
+    struct Prepared: Sendable {
+        let message: StoredMessage
+        /// The request after the interceptors.
+        var request: Request?
+        /// The packet, or the reason why it can never be sent.
+        let packet: Result<MQTTOutgoingMessage, WaybillError>
+    }
+
+    private let store: any SessionStore
+    private let version: MQTTVersion
+    private let events: TransportEventSource
+    /// Whether the packet identifiers of messages follow from their numbers in the store.
+    let keepsExchanges: Bool
+    /// The messages that no connection has taken, in order.
+    private let waiting: Locked<[StoredMessage]>
+
+    private init(
+        _ messages: [StoredMessage],
+        of store: any SessionStore,
+        keepsExchanges: Bool,
+        _ version: MQTTVersion,
+        reportingTo events: TransportEventSource
+    ) {
+        waiting = Locked(messages)
+        self.store = store
+        self.keepsExchanges = keepsExchanges
+        self.version = version
+        self.events = events
+    }
+
+    /// Reads the store.
+    ///
+    /// - Parameters:
+    ///   - store: The store.
+    ///   - clientIdentifier: The client identifier whose exchanges continue; nil if none do.
+    ///   - version: The version of MQTT.
+    ///   - events: Receives the reports.
+    /// - Returns: The messages, and the state at the end of the last transport; nil if the store keeps no exchanges.
+    /// - Throws: `limitExceeded`, if the store cannot be read: messages would be lost, or arrive twice.
+    static func read(
+        _ store: any SessionStore,
+        of clientIdentifier: String?,
+        _ version: MQTTVersion,
+        reportingTo events: TransportEventSource
+    ) throws(WaybillError) -> (left: MQTTLeftMessages, session: MQTTSessionState?) {
+        var session: MQTTSessionState?
+        if let clientIdentifier, try reading({ try store.beginSession(clientIdentifier) }) {
+            session = MQTTSessionState(received: try reading { try store.receivedIdentifiers() })
+        }
+        var messages = try reading { try store.messages() }
+        let isReleased = { (message: StoredMessage) in
+            message.stage == .released && message.qos == 2
+        }
+        let released = session == nil ? [] : messages.filter(isReleased)
+        if !released.isEmpty {
+            let last = Dictionary(
+                released.map { (MQTTOutgoingMessage.reservedIdentifier($0.id), $0.id) },
+                uniquingKeysWith: max
+            )
+            messages.removeAll { message in
+                guard !isReleased(message) else { return true }
+                let identifier = MQTTOutgoingMessage.reservedIdentifier(message.id)
+                // An earlier message with the identifier of a released one has ended. Only its removal was not stored.
+                guard let next = last[identifier], next > message.id else { return false }
+                store.remove(message.id)
+                return true
+            }
+        }
+        let left = MQTTLeftMessages(
+            messages,
+            of: store,
+            keepsExchanges: session != nil,
+            version,
+            reportingTo: events
+        )
+        for message in released {
+            let ended = session?.restore(
+                Self.released(message),
+                isReleased: true,
+                call: left.call(of: message)
+            )
+            (ended as? MQTTStoredCall)?.didEnd()
+        }
+        return (left, session)
+    }
+
+    /// Reads from a store.
+    ///
+    /// - Throws: `limitExceeded`, with the store's error as `underlying`.
+    static func reading<Value>(_ body: () throws -> Value) throws(WaybillError) -> Value {
+        do {
+            return try body()
+        } catch {
+            throw WaybillError(
+                .limitExceeded,
+                "the store could not be read: no transport was made",
+                underlying: error
+            )
+        }
+    }
+
+    // MARK: Before a connection is resumed
+
+    /// Runs the interceptors over the messages, and makes their packets.
+    ///
+    /// - Parameter chain: The interceptors of the connection's provider; nil without any.
+    /// - Returns: The messages in order, without those whose interceptors have failed.
+    /// - Throws: `CancellationError`.
+    func prepare(_ chain: RequestChain?) async throws -> [Prepared] {
+        var prepared: [Prepared] = []
+        for message in waiting.withLock({ $0 }) {
+            if let next = try await prepare(message, chain) { prepared.append(next) }
+        }
+        return prepared
+    }
+
+    private func prepare(
+        _ message: StoredMessage,
+        _ chain: RequestChain?
+    ) async throws -> Prepared? {
+        let stored: Request
+        do { stored = try message.request(at: Date()).0 } catch {
+            return Prepared(message: message, packet: .failure(error))
+        }
+        guard !message.isAdapted, var attempts = chain?.attempts(at: stored) else {
+            return Prepared(message: message, request: stored, packet: packet(message, stored))
+        }
+        while true {
+            let request: Request
+            do { request = try await attempts.next() } catch let error as WaybillError {
+                // It is in the store, and the next connection tries it again.
+                report(message, error.arriving(true))
+                return nil
+            }
+            let packet = packet(message, request)
+            guard case .failure(let error) = packet, error.code == .unsupported else {
+                return Prepared(message: message, request: request, packet: packet)
+            }
+            // Once more without the option, if the provider allows that.
+            do { try await attempts.waitForRetry(after: error) } catch let error as WaybillError {
+                return Prepared(message: message, packet: .failure(error))
+            }
+        }
+    }
+
+    private func packet(
+        _ message: StoredMessage,
+        _ request: Request
+    ) -> Result<MQTTOutgoingMessage, WaybillError> {
+        guard case .send(var options) = request.command else {
+            let error = WaybillError(.invalidEntry, "an interceptor has changed the command")
+            return .failure(error.about(request))
+        }
+        // The exchange has begun with this quality of service.
+        options.qos = message.options.qos
+        do throws(WaybillError) {
+            return .success(try packet(message, request, options))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func packet(
+        _ message: StoredMessage,
+        _ request: Request,
+        _ options: SendOptions
+    ) throws(WaybillError) -> MQTTOutgoingMessage {
+        let publish = try MQTTPublishMapping.packet(request, options, version: version)
+        try MQTTPublishMapping.check(publish, request, version: version)
+        return MQTTOutgoingMessage(
+            publish: publish,
+            payload: request.body,
+            storedNumber: message.id,
+            isSentAnew: true,
+            suspicion: ReplaySuspicion.Record(ends: message.suspiciousEnds)
+        )
+    }
+
+    /// Makes the packet of a message whose exchange ends with PUBREL.
+    ///
+    /// It is not sent, so it needs nothing that a version of MQTT or a check could refuse.
+    private static func released(_ message: StoredMessage) -> MQTTOutgoingMessage {
+        MQTTOutgoingMessage(
+            publish: MQTTPublish(topic: message.topic, qos: .exactlyOnce),
+            payload: Payload(),
+            storedNumber: message.id,
+            isSentAnew: true
+        )
+    }
+
+    // MARK: The connection takes them
+
+    /// Gives messages to a connection, before its session is resumed; with the core's lock held.
+    ///
+    /// - Parameters:
+    ///   - prepared: The messages.
+    ///   - core: The core of the connection.
+    ///   - continues: Whether the server has the session.
+    ///   - now: The time.
+    /// - Returns: What follows with no lock held.
+    func give(
+        _ prepared: [Prepared],
+        to core: inout MQTTClientConnection,
+        continues: Bool,
+        at now: WireInstant
+    ) -> [@Sendable () -> Void] {
+        guard core.isConnected, !prepared.isEmpty else { return [] }
+        let taken = Set(prepared.map(\.message.id))
+        waiting.withLock { waiting in waiting.removeAll { taken.contains($0.id) } }
+        var calls: [@Sendable () -> Void] = []
+        let restores = keepsExchanges && continues
+        for item in prepared {
+            let message = item.message
+            switch item.packet {
+            case .success(let packet):
+                if restores {
+                    core.restore(packet, isReleased: false, call: call(of: message))
+                } else if let error = send(packet, item, to: &core, at: now) {
+                    calls.append { self.giveUp(message, error) }
+                }
+            case .failure(let error):
+                guard restores, message.qos == 2, core.isFree(message.id) else {
+                    calls.append { self.giveUp(message, error) }
+                    continue
+                }
+                // The server may have it: PUBREL ends that exchange. A server without it only answers.
+                let removal = MQTTStoredCall { [store] in store.remove(message.id) }
+                core.restore(Self.released(message), isReleased: true, call: removal)
+                calls.append { self.report(message, error) }
+            }
+        }
+        return calls
+    }
+
+    /// Sends a message as a new one.
+    ///
+    /// - Returns: The reason why it can never be sent; nil if it is sent.
+    private func send(
+        _ packet: MQTTOutgoingMessage,
+        _ item: Prepared,
+        to core: inout MQTTClientConnection,
+        at now: WireInstant
+    ) -> WaybillError? {
+        let (message, never) = (item.message, Duration.seconds(Int64.max))
+        do throws(MQTTSendError) {
+            try core.publish(packet, call: call(of: message), timeout: never, at: now)
+        } catch {
+            let request = item.request ?? Request(topic: message.topic, command: .send)
+            return MQTTErrorMapping.error(error, request)
+        }
+        events.report(
+            .sent(
+                topic: item.request?.topic,
+                byteCount: packet.payload.wireByteCount,
+                qos: message.options.qos
+            )
+        )
+        return nil
+    }
+
+    /// Gives up a message that can never be sent.
+    private func giveUp(_ message: StoredMessage, _ error: WaybillError) {
+        store.remove(message.id)
+        report(message, error)
+    }
+
+    /// Makes the call of a message that no task waits for.
+    private func call(of message: StoredMessage) -> MQTTStoredCall {
+        MQTTStoredCall { [store] in
+            store.remove(message.id)
+        } didAnswer: { [self] code, properties in
+            let request = Request(topic: message.topic, command: .send(message.options))
+            do throws(WaybillError) {
+                _ = try MQTTErrorMapping.receipt(request, code, properties)
+                report(message, nil)
+            } catch {
+                report(message, error)
+            }
+        } didDrop: { [self] _, dropped in
+            giveUp(message, MQTTErrorMapping.error(dropped.cause))
+        }
+    }
+
+    /// Reports how the send of an earlier process has ended.
+    private func report(_ message: StoredMessage, _ error: WaybillError?) {
+        events.reportSend(
+            message.topic,
+            byteCount: message.body.count,
+            qos: message.options.qos,
+            error,
+            since: nil
+        )
+    }
+}

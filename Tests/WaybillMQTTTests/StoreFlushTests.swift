@@ -1,0 +1,288 @@
+import Testing
+import TransportTestSupport
+import Waybill
+import WaybillMQTT
+import WaybillSession
+import WaybillTesting
+import WireCore
+import WireTestSupport
+
+/// A store that writes removals when it is flushed, and not before.
+final class LazyStore: ImmediateSessionStore {
+    private struct State: Sendable {
+        var removals: [StoredMessage.ID] = []
+        var flushes: [@Sendable () -> Void] = []
+        var flushCount = 0
+        var hangs: Bool
+    }
+
+    /// What is on the disk.
+    let disk = InMemorySessionStore()
+    private let state: Locked<State>
+    /// Called when a flush begins.
+    let onFlush: @Sendable () -> Void
+
+    /// - Parameter hangs: Whether a flush waits for ``write()``.
+    init(hangs: Bool = false, onFlush: @escaping @Sendable () -> Void = {}) {
+        state = Locked(State(hangs: hangs))
+        self.onFlush = onFlush
+    }
+
+    var flushCount: Int { state.withLock { $0.flushCount } }
+    var unwrittenCount: Int { state.withLock { $0.removals.count } }
+
+    func insert(_ message: StoredMessage) -> StoredMessage.ID { disk.insert(message) }
+
+    func add(
+        _ message: StoredMessage,
+        done: @escaping @Sendable (Result<StoredMessage.ID, any Error>) -> Void
+    ) -> @Sendable () -> Void {
+        done(.success(disk.insert(message)))
+        return {}
+    }
+
+    func remove(_ id: StoredMessage.ID) { state.withLock { $0.removals.append(id) } }
+    func messages() -> [StoredMessage] { disk.messages() }
+    func removeAll() { disk.removeAll() }
+    func beginSession(_ name: String) -> Bool { disk.beginSession(name) }
+
+    func flush() async throws {
+        onFlush()
+        let hangs = state.withLock { state in
+            state.flushCount += 1
+            return state.hangs
+        }
+        if hangs {
+            await withCheckedContinuation { continuation in
+                state.withLock { $0.flushes.append { continuation.resume() } }
+            }
+        }
+        for id in state.withLock({ $0.removals }) { disk.remove(id) }
+        state.withLock { $0.removals = [] }
+    }
+
+    /// Lets all flushes end.
+    func write() {
+        let flushes = state.withLock { state in
+            defer { state.flushes = [] }
+            state.hangs = false
+            return state.flushes
+        }
+        for flush in flushes { flush() }
+    }
+}
+
+@Suite("MQTT transport: what is written at the end", .inSimulation, .timeLimit(.minutes(30)))
+struct StoreFlushTests {
+    private let clock = ManualClock()
+    private let hints = ConnectionHints()
+
+    private static let publish = ("32 06 0001 74 0001 78" as Hex).bytes
+    private static let puback = ("40 02 0001" as Hex).bytes
+    private static let disconnect = ("E0 00" as Hex).bytes
+
+    enum Ending: CaseIterable {
+        case disconnect, shutdown, withConnection, run, pause, hint
+    }
+
+    private func client(
+        _ script: ScriptedByteStream,
+        _ store: LazyStore,
+        _ change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
+        try scripted([script], clock: clock) {
+            $0.store = store
+            $0.hints = [hints]
+            change(&$0)
+        }
+    }
+
+    /// Sends, and ends in one of the ways.
+    private func sendAndEnd(
+        _ ending: Ending,
+        _ transport: MQTTTransport,
+        _ provider: Provider<MQTTEntry>,
+        isOver: @escaping @Sendable () -> Bool
+    ) async throws {
+        let send = MQTTEntry.send("x", qos: .atLeastOnce)
+        switch ending {
+        case .withConnection:
+            try await provider.withConnection { _ = try await provider.request(send) }
+        case .run:
+            let running = Task { try await provider.run() }
+            try await waitUntil { provider.isConnected }
+            try await provider.request(send)
+            running.cancel()
+            try await running.value
+        case .disconnect:
+            try await provider.request(send)
+            try await provider.disconnect()
+        case .shutdown:
+            try await provider.request(send)
+            await transport.shutdown()
+        case .pause:
+            try await provider.request(send)
+            await provider.pause()
+        case .hint:
+            try await provider.request(send)
+            hints.send(.pause)
+            try await waitUntil(isOver)
+        }
+    }
+
+    @Test(
+        "An acknowledged message is gone from the store after each end",
+        arguments: Ending.allCases
+    )
+    func ends(_ ending: Ending) async throws {
+        let script = ScriptedByteStream.accepted(
+            .expect(Self.publish),
+            .reply(Self.puback),
+            .expect(Self.disconnect)
+        )
+        let wasClosed = Locked<[Bool]>([])
+        // The socket is closed first: DISCONNECT has arrived.
+        let store = LazyStore { wasClosed.withLock { $0.append(script.isComplete) } }
+        let (transport, provider) = try client(script, store)
+        try await sendAndEnd(ending, transport, provider) { store.flushCount > 0 }
+        #expect(store.messages() == [])
+        #expect(wasClosed.withLock { $0 } == [true])
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test(
+        "A store that hangs: the end waits for the close timeout, and reports what is not written"
+    )
+    func hangs() async throws {
+        let script = ScriptedByteStream.accepted(
+            .expect(Self.publish),
+            .reply(Self.puback),
+            .expect(Self.disconnect)
+        )
+        let store = LazyStore(hangs: true)
+        let (transport, provider) = try client(script, store) { $0.closeTimeout = .seconds(7) }
+        var events = transport.events.makeAsyncIterator()
+        try await provider.request(.send("x", qos: .atLeastOnce))
+        let isOver = Promise<Void>()
+        isOver.resolve { try await provider.disconnect() }
+        await untilQuiet()
+        clock.advance(by: .seconds(6))
+        await untilQuiet()
+        #expect(isOver.result == nil)
+        clock.advance(by: .seconds(1))
+        try await isOver.value()
+        let event = await take(to: .storeIncomplete, &events).last
+        #expect(event?.count == 1)
+        #expect(event?.error?.code == .timedOut)
+        #expect(store.messages().count == 1)
+        store.write()
+        await transport.shutdown()
+    }
+
+    @Test("A message is removed before its caller learns of the acknowledgement")
+    func order() async throws {
+        let script = ScriptedByteStream.accepted(.expect(Self.publish), .reply(Self.puback))
+        let store = LazyStore()
+        let (transport, provider) = try client(script, store)
+        let (sent, continuation) = AsyncStream.makeStream(of: Int.self)
+        let handle = provider.enqueue(.send("x", qos: .atLeastOnce))
+        Task {
+            _ = try await handle.receipt
+            continuation.yield(store.unwrittenCount)
+            continuation.finish()
+        }
+        #expect(await sent.first { _ in true } == 1)
+        await transport.shutdown()
+    }
+
+    // MARK: Sends that fail
+
+    @Test("A send that fails is told so after the removal is written")
+    func failed() async throws {
+        let store = LazyStore(hangs: true)
+        // No connection can be made.
+        let (transport, provider) = try scripted([], clock: clock) { $0.store = store }
+        let isOver = Promise<Void>()
+        isOver.resolve { try await provider.request(.send("x", qos: .atLeastOnce)) }
+        try await waitUntil { store.flushCount == 1 }
+        await untilQuiet()
+        #expect(isOver.result == nil)
+        #expect(store.messages().count == 1)
+        store.write()
+        let error = await expectError(.connectionRefused) { try await isOver.value() }
+        #expect(error?.mayHaveArrived == false)
+        #expect(store.messages() == [])
+        await transport.shutdown()
+    }
+
+    @Test(
+        "A removal that is not written within a second: the error says that the message may arrive"
+    )
+    func failedAndStored() async throws {
+        let store = LazyStore(hangs: true)
+        let (transport, provider) = try scripted([], clock: clock) { $0.store = store }
+        let isOver = Promise<Void>()
+        isOver.resolve { try await provider.request(.send("x", qos: .atLeastOnce)) }
+        try await waitUntil { store.flushCount == 1 }
+        await untilQuiet()
+        clock.advance(by: .milliseconds(999))
+        await untilQuiet()
+        #expect(isOver.result == nil)
+        clock.advance(by: .milliseconds(1))
+        let error = await expectError(.connectionRefused) { try await isOver.value() }
+        #expect(error?.mayHaveArrived == true)
+        store.write()
+        await transport.shutdown()
+    }
+
+    @Test("A shutdown leaves the message for the next transport, and its error says so")
+    func shutDown() async throws {
+        let store = LazyStore()
+        let script = ScriptedByteStream.accepted(
+            .expect(Self.publish),
+            .expect(Self.disconnect)
+        )
+        let (transport, provider) = try client(script, store)
+        let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
+        try await waitUntil { script.hasReached(4) }
+        await transport.shutdown()
+        let error = await expectError(.shutDown) { try await sending.value }
+        #expect(error?.mayHaveArrived == true)
+        #expect(store.messages().count == 1)
+    }
+
+    @Test("What an error says of the message")
+    func mayHaveArrived() {
+        let unknown: [WaybillError.Code] = [
+            .connectionLost, .timedOut, .protocolViolation, .cancelled,
+        ]
+        for code in unknown { #expect(WaybillError(code, "").mayHaveArrived) }
+        let known: [WaybillError.Code] = [
+            .notConnected, .connectionRefused, .outOfDescriptors, .unauthorized, .rejected,
+            .unsupported, .invalidEntry, .limitExceeded, .shutDown, .tls,
+        ]
+        for code in known { #expect(!WaybillError(code, "").mayHaveArrived) }
+        var error = WaybillError(.timedOut, "")
+        error.mayHaveArrived = false
+        #expect(!error.mayHaveArrived)
+    }
+
+    @Test("A send that has waited for a lost connection was never sent, and its error says so")
+    func offline() async throws {
+        let script = ScriptedByteStream.accepted(.expect(Self.publish), .finish)
+        let (transport, provider) = try client(script, LazyStore()) { $0.cleanStart = true }
+        let first = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
+        try await waitUntil { !provider.isConnected && script.isComplete }
+        let second = Task { try await provider.request(.send("y", qos: .atLeastOnce)) }
+        await untilQuiet()
+        try await waitUntil(moving: { clock.advance(by: .seconds(1)) }) {
+            clock.now >= ManualClock.Instant(offset: .seconds(60))
+        }
+        let lost = await expectError(.timedOut) { try await first.value }
+        #expect(lost?.mayHaveArrived == true)
+        let unsent = await expectError(.timedOut) { try await second.value }
+        #expect(unsent?.mayHaveArrived == false)
+        await transport.shutdown()
+    }
+}

@@ -1,0 +1,177 @@
+import Testing
+import TransportTestSupport
+import Waybill
+import WaybillMQTT
+import WaybillTesting
+import WireTestSupport
+
+/// A store has the request of the entry; the second transport stands for the next process.
+@Suite("MQTT transport: what is stored of an entry", .inSimulation, .timeLimit(.minutes(30)))
+struct StoredEntryTests {
+    private let store = InMemorySessionStore()
+
+    /// Adds a header to each send, or fails for one topic.
+    private struct Stamp: Interceptor {
+        let value: String
+        var failing: String?
+
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+            guard case .send = request.command else { return }
+            if request.topic == failing { throw WaybillError(.interceptorFailed, "no token") }
+            request.headers = [request.needsToken ? "token" : "none": value]
+        }
+    }
+
+    /// CONNECT is not looked at. CONNACK with a session, or without one.
+    private func script(
+        isPresent: Bool,
+        _ steps: ScriptedByteStream.Step...
+    ) -> ScriptedByteStream {
+        let connack: [UInt8] = [0x20, 3, isPresent ? 1 : 0, 0, 0]
+        return ScriptedByteStream(steps: [.skip(21), .reply(connack)] + steps)
+    }
+
+    private func client(
+        _ scripts: [ScriptedByteStream],
+        keepsSession: Bool = true,
+        _ stamp: Stamp?
+    ) throws -> (MQTTTransport, Provider<AnyEntry>) {
+        var configuration = MQTTConfiguration(version: .v5)
+        bare(&configuration)
+        configuration.clientIdentifier = "c"
+        configuration.cleanStart = !keepsSession
+        configuration.sessionExpiry = .seconds(60)
+        configuration.store = store
+        let transport = try MQTTTransport(
+            scripts: scripts,
+            clock: ManualClock(),
+            configuration: configuration
+        )
+        let provider = Provider<AnyEntry>(transport: transport)
+        return (transport, stamp.map { provider.intercepted($0) } ?? provider)
+    }
+
+    /// PUBLISH to a topic of one letter with a user property of two texts, and the body `x`.
+    private func publish(
+        _ topic: String,
+        _ identifier: UInt16,
+        qos: UInt8 = 1,
+        isDuplicate: Bool = false,
+        _ name: String?,
+        _ value: String = ""
+    ) -> [UInt8] {
+        func text(_ text: String) -> [UInt8] { [0, UInt8(text.utf8.count)] + Array(text.utf8) }
+        let property = name.map { [0x26] + text($0) + text(value) } ?? []
+        let rest =
+            text(topic) + [UInt8(identifier >> 8), UInt8(truncatingIfNeeded: identifier)]
+            + [UInt8(property.count)] + property + [0x78]
+        return [0x30 | qos << 1 | (isDuplicate ? 8 : 0), UInt8(rest.count)] + rest
+    }
+
+    private func puback(_ identifier: UInt16) -> [UInt8] {
+        [0x40, 2, UInt8(identifier >> 8), UInt8(truncatingIfNeeded: identifier)]
+    }
+
+    @Test(
+        "Interceptors run again when the next process sends a message",
+        arguments: [1, 2],
+        [true, false]
+    )
+    func nextProcess(qos: Int, isPresent: Bool) async throws {
+        let first = script(
+            isPresent: false,
+            .expect(publish("t", 0x8001, qos: UInt8(qos), "token", "one"))
+        )
+        let (transport, provider) = try client([first], Stamp(value: "one"))
+        let sending = Task {
+            try await provider.request(
+                .send(topic: "t", body: .bytes([0x78]), qos: qos == 2 ? .exactlyOnce : .atLeastOnce)
+            )
+        }
+        try await waitUntil { first.isComplete || first.failures != [] }
+        #expect(first.failures == [])
+        // Neither the header nor its value is in the store.
+        #expect(store.messages().map(\.headers) == [[]])
+        #expect(store.messages().map(\.isAdapted) == [false])
+        await transport.shutdown()
+        await expectError(.shutDown) { try await sending.value }
+
+        let again = publish("t", 0x8001, qos: UInt8(qos), isDuplicate: isPresent, "token", "two")
+        let next = script(isPresent: isPresent, .expect(again))
+        let (second, other) = try client([next], Stamp(value: "two"))
+        try await other.connect()
+        try await waitUntil { next.isComplete || next.failures != [] }
+        #expect(next.failures == [])
+        await second.shutdown()
+    }
+
+    @Test(
+        "Without a session at the store, too; and a message that was adapted before is sent as it is"
+    )
+    func adapted() async throws {
+        var old = StoredMessage(topic: "a", body: [0x78], headers: [["token", "old"]], qos: 1)
+        old.isAdapted = true
+        _ = store.insert(old)
+        var plain = StoredMessage(topic: "b", body: [0x78], qos: 1)
+        plain.needsToken = false
+        _ = store.insert(plain)
+        let next = script(
+            isPresent: false,
+            .expect(publish("a", 1, "token", "old")),
+            .expect(publish("b", 2, "none", "new")),
+            .reply(puback(1) + puback(2))
+        )
+        let (transport, provider) = try client([next], keepsSession: false, Stamp(value: "new"))
+        try await provider.connect()
+        try await waitUntil { store.messages().isEmpty || next.failures != [] }
+        #expect(next.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("Without interceptors a message is sent as it is stored")
+    func plain() async throws {
+        _ = store.insert(StoredMessage(topic: "a", body: [0x78], qos: 1))
+        let next = script(
+            isPresent: true,
+            .expect(publish("a", 0x8001, isDuplicate: true, nil)),
+            .reply(puback(0x8001))
+        )
+        let (transport, provider) = try client([next], nil)
+        try await provider.connect()
+        try await waitUntil { store.messages().isEmpty || next.failures != [] }
+        #expect(next.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("A message whose interceptor fails waits for the next connection; the others are sent")
+    func failing() async throws {
+        for topic in ["a", "b"] {
+            _ = store.insert(StoredMessage(topic: topic, body: [0x78], qos: 1))
+        }
+        let first = script(
+            isPresent: true,
+            .expect(publish("b", 0x8002, isDuplicate: true, "token", "one")),
+            .reply(puback(0x8002)),
+            .expect(("E0 00" as Hex).bytes)
+        )
+        let second = script(
+            isPresent: true,
+            .expect(publish("a", 0x8001, isDuplicate: true, "token", "two")),
+            .reply(puback(0x8001))
+        )
+        let (transport, provider) = try client([first, second], Stamp(value: "one", failing: "a"))
+        var events = transport.events.makeAsyncIterator()
+        try await provider.connect()
+        let failure = await take(to: .sendFailed, &events).last
+        #expect(failure?.topic == "a")
+        #expect(failure?.error?.mayHaveArrived == true)
+        try await waitUntil { store.messages().map(\.topic) == ["a"] || first.failures != [] }
+        try await provider.disconnect()
+        // The connection of another provider has other interceptors.
+        let other = Provider<AnyEntry>(transport: transport).intercepted(Stamp(value: "two"))
+        try await other.connect()
+        try await waitUntil { store.messages().isEmpty || second.failures != [] }
+        #expect(first.failures == [] && second.failures == [])
+        await transport.shutdown()
+    }
+}
