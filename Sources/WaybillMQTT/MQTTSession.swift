@@ -180,6 +180,7 @@ final class MQTTSession: Sendable {
         abandoning abandoned: [MQTTDeliveryReceipt]
     ) {
         let calls = state.withLock { state -> [any MQTTCall] in
+            state.chain = nil
             guard case .parked(var connection) = state.place else { return [] }
             // No task waits for a stored message: it is sent over a later connection.
             let calls = connection.calls.filter { !keepsSession || !($0 is MQTTStoredCall) }
@@ -212,7 +213,7 @@ final class MQTTSession: Sendable {
         let lifetime = MQTTSessionLifetime(packet)
         state.withLock { state in
             state.lifetime = lifetime
-            state.chain = chain
+            state.chain = leftMessages == nil ? nil : chain
             state.owner.noteRequested(packet.clientIdentifier)
         }
     }

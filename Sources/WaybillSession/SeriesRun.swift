@@ -25,7 +25,7 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
             } while true
         } catch {
             // The series was stopped during a wait.
-            _ = goesOn(after: error, at: .zero)
+            _ = goesOn(after: error, at: lifecycle.clock.now)
         }
     }
 

@@ -282,4 +282,17 @@ import WaybillTesting
         try await provider.request(.send)
         #expect(mock.requests.count == 3)
     }
+
+    @Test("The last error says that the message may arrive if an earlier attempt may have sent it")
+    func earlierAttempt() async throws {
+        let silent = WaybillError(.timedOut, "no answer")
+        let mock = MockTransport().expect(.send, .failure(silent), .failure(lost))
+        let provider = Provider<PlainEntry>(transport: mock).intercepted(
+            RetryPolicy(maximumAttempts: 2, delay: .none)
+        )
+        let entry = PlainEntry(command: .send(qos: .atLeastOnce))
+        let error = await #expect(throws: WaybillError.self) { try await provider.request(entry) }
+        #expect(error?.code == .connectionRefused && error?.mayHaveArrived == true)
+        #expect(!lost.mayHaveArrived && mock.requests.count == 2)
+    }
 }

@@ -3,7 +3,7 @@ package import WireCore
 extension STOMPClientConnection {
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
         // A line end that comes with the frames before it is no heart-beat: some servers write one after each frame.
-        if heartBeats.noteReceived(at: now) { hasProgress = true }
+        let endsSilence = heartBeats.noteReceived(at: now)
         hasMoreInput = false
         let limit = events.count + ReceiveTurn.maximumEventCount
         while !isFinished {
@@ -15,6 +15,9 @@ extension STOMPClientConnection {
             let heartBeatByteCount = decoder.heartBeatByteCount
             do {
                 let frame = try decoder.next(&buffer)
+                if endsSilence, decoder.heartBeatByteCount != heartBeatByteCount {
+                    hasProgress = true
+                }
                 if configuration.isTracing {
                     let beats = decoder.heartBeatByteCount &- heartBeatByteCount
                     noteTrace(of: frame, byteCount: waiting - buffer.count, beats: beats)

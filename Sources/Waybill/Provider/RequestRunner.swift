@@ -105,6 +105,7 @@ final class RequestRunner: Sendable {
     func performAdapted(_ original: Request, _ first: InterceptorContext) async throws -> Receipt {
         let interception = interception
         var context = first
+        var mayHaveArrived = false
         while true {
             do {
                 let begun = interception.chain.seesReceipts ? interception.elapsed() : .zero
@@ -113,7 +114,13 @@ final class RequestRunner: Sendable {
                 return try await performOnce(request, context, begun)
             } catch let error as WaybillError {
                 let error = configuration.withServiceError(error)
-                try await interception.waitForRetry(original, after: error, &context)
+                mayHaveArrived = mayHaveArrived || error.mayHaveArrived
+                do {
+                    try await interception.waitForRetry(original, after: error, &context)
+                } catch let error as WaybillError {
+                    // What an earlier attempt has sent may still arrive.
+                    throw mayHaveArrived ? error.arriving(true) : error
+                }
             }
         }
     }

@@ -277,7 +277,10 @@ struct ReflectionTests {
         }
     }
 
-    @Test("Events of an EventSource and messages of a WebSocket show their kind and length alone")
+    @Test(
+        "Events of an EventSource and messages of a WebSocket show their kind and length alone",
+        .inSimulation
+    )
     func content() async throws {
         let broker = LoopbackBroker()
         try broker.start()
