@@ -355,9 +355,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                 within: settings.closeTimeout,
                 abandonment: .shutDown.arriving(true)
             )
-        // There was no connection, but its store may have changes to write.
-        case .conclude: return await dialect.flush(within: settings.closeTimeout)
-        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake: return
+        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake, .conclude: return
         }
         apply { _ in Step(action: .conclude(nil, isForGood: true)) }
         await dialect.flush(within: settings.closeTimeout)

@@ -180,25 +180,6 @@ struct StoreFlushTests {
         await transport.shutdown()
     }
 
-    @Test("A shutdown waits for the store, too, when the server has ended the connection before")
-    func shutdownWithoutConnection() async throws {
-        let script = ScriptedByteStream.accepted(
-            .expect(Self.publish),
-            .reply(Self.puback),
-            .skip(6),
-            .reset
-        )
-        let store = LazyStore()
-        let (transport, provider) = try client(script, store) { $0.reconnection = .never }
-        try await provider.request(.send("x", qos: .atLeastOnce))
-        // The server resets the connection after this message.
-        try await provider.request(.send("y"))
-        try await waitUntil { !provider.isConnected }
-        #expect(store.messages().count == 1)
-        await transport.shutdown()
-        #expect(store.messages() == [])
-    }
-
     @Test("A message is removed before its caller learns of the acknowledgement")
     func order() async throws {
         let script = ScriptedByteStream.accepted(.expect(Self.publish), .reply(Self.puback))
