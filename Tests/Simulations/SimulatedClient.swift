@@ -365,7 +365,7 @@ final class SimulatedClient: @unchecked Sendable {
         case (.idle, .connecting(1)), (.connecting, .connected), (.connecting, .disconnected),
             (.connecting, .waiting), (.connected, .waiting), (.connected, .disconnected),
             (.waiting, .connecting), (.waiting, .disconnected), (.disconnected, .connecting(1)),
-            (.idle, .disconnected):
+            (.disconnected, .waiting), (.idle, .disconnected):
             true
         default: false
         }

@@ -8,7 +8,9 @@ public enum ConnectionState: Sendable {
     case connecting(attempt: Int)
     /// The peer has accepted the connection.
     case connected
-    /// The connection was lost, and the transport waits before the next attempt.
+    /// The connection was lost or could not be made, and the transport waits before the next attempt.
+    ///
+    /// After ``disconnected(cause:)`` a request waits for the rest of the policy's interval.
     case waiting(until: ContinuousClock.Instant, cause: WaybillError)
     /// The connection ended; the cause is nil when this side ended it.
     case disconnected(cause: WaybillError?)
