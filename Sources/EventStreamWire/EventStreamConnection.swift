@@ -15,6 +15,8 @@ package struct EventStreamConnection: ProtocolCore {
         /// The server streams events from now on.
         case opened(HTTPResponseHead)
         case events(EventStreamArrivals)
+        /// Events above the limit, which were not kept.
+        case skipped(EventStreamSkipped)
         /// The text of a comment, if comments are reported.
         case comment(String)
         /// The connection ended; no event follows.
@@ -290,6 +292,7 @@ package struct EventStreamConnection: ProtocolCore {
                     // All comments read here precede the event that was read with them.
                     for comment in parser.takeComments() { report(.comment(comment)) }
                 }
+                if let skipped = parser.takeSkipped() { report(.skipped(skipped)) }
                 guard let event else { break }
                 if !arrivals.append(event, readFrom: buffer) {
                     endArrivals()

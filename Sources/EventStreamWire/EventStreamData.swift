@@ -25,26 +25,19 @@ struct EventStreamData: Sendable {
     ///   - start: The offset of the value in `bytes`.
     ///   - bytes: All bytes in the buffer.
     ///   - limit: The limit of the data in bytes.
-    /// - Throws: `eventTooLong`.
+    /// - Returns: Whether the data is within the limit. Otherwise it is as before.
     mutating func append(
         _ line: UnsafeRawBufferPointer,
         at start: Int,
         in bytes: UnsafeRawBufferPointer,
         limit: Int
-    ) throws(EventStreamViolation) {
+    ) -> Bool {
         if case .none = state {
-            guard line.count <= limit else { throw .eventTooLong(maximum: limit) }
+            guard line.count <= limit else { return false }
             state = .placed(start: start, count: line.count)
-            return
+            return true
         }
-        let before =
-            switch state {
-            case .none: 0
-            case .placed(_, let count): count
-            case .kept(let slice): slice.count
-            case .gathered: gathered.count
-            }
-        guard before + 1 + line.count <= limit else { throw .eventTooLong(maximum: limit) }
+        guard count + 1 + line.count <= limit else { return false }
         switch state {
         case .placed(let start, let count):
             gathered.append(UnsafeRawBufferPointer(rebasing: bytes[start..<start + count]))
@@ -54,6 +47,17 @@ struct EventStreamData: Sendable {
         state = .gathered
         gathered.append(UInt8(ascii: "\n"))
         gathered.append(line)
+        return true
+    }
+
+    /// The number of bytes.
+    var count: Int {
+        switch state {
+        case .none: 0
+        case .placed(_, let count): count
+        case .kept(let slice): slice.count
+        case .gathered: gathered.count
+        }
     }
 
     /// Keeps a line that lies in the buffer, before bytes are removed from the buffer's front.

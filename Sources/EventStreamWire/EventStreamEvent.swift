@@ -37,8 +37,13 @@ package struct EventStreamLimits: Hashable, Sendable {
 
 /// A violation of a limit; nothing in an event stream can be malformed.
 package enum EventStreamViolation: Error, Hashable, Sendable {
-    /// A line is longer than the limit.
+    /// A line of an `id`, `event` or `retry` field is longer than the limit.
     case lineTooLong(maximum: Int)
-    /// The data of an event is longer than the limit.
-    case eventTooLong(maximum: Int)
+}
+
+/// Events above the limit, which were not kept.
+package struct EventStreamSkipped: Hashable, Sendable {
+    package let count: Int
+    /// The bytes of their data.
+    package let byteCount: Int
 }

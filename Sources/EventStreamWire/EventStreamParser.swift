@@ -21,6 +21,12 @@ package struct EventStreamParser: Sendable {
     /// The current event.
     private var data = EventStreamData()
     private var type = ""
+    /// The bytes of data so far of an event above the limit, which is skipped; nil for any other event.
+    private var skippedByteCount: Int?
+    /// The events that were skipped since ``takeSkipped()``.
+    private var skipped: EventStreamSkipped?
+    /// The field of a line above the limit, of which more bytes are skipped.
+    private var longField: EventStreamField?
     /// The value of an `id` field that no blank line has confirmed yet.
     private var idBuffer: String
 
@@ -54,7 +60,12 @@ package struct EventStreamParser: Sendable {
         return comments
     }
 
+    /// Takes the events above the limit that were skipped before the last event, or since.
+    package mutating func takeSkipped() -> EventStreamSkipped? { skipped.take() }
+
     /// Takes the next event.
+    ///
+    /// An event above a limit is skipped: its data is not kept, and its id counts.
     ///
     /// - Returns: The event, or nil when more bytes are needed.
     /// - Throws: `EventStreamViolation`, and again at every later call.
@@ -104,13 +115,22 @@ package struct EventStreamParser: Sendable {
                 mayContinueLineEnd = false
                 if bytes[cursor] == Self.lineFeed { cursor += 1 }
             }
-            guard let end = try lineEnd(bytes, from: cursor) else { return nil }
+            if longField != nil {
+                guard skipLine(bytes, from: &cursor) else { return nil }
+                continue
+            }
+            let found = lineEnd(bytes, from: cursor)
+            guard scanned <= limits.lineByteCount else {
+                try beginLongLine(bytes, from: cursor)
+                continue
+            }
+            guard let end = found else { return nil }
             scanned = 0
             mayContinueLineEnd = bytes[end] == Self.carriageReturn
             let start = cursor
             cursor = end + 1
             if end > start {
-                try process(bytes, start, end)
+                process(bytes, start, end)
             } else if let event = dispatch(buffer) {
                 return event
             }
@@ -137,16 +157,51 @@ package struct EventStreamParser: Sendable {
     // MARK: Lines
 
     /// Finds the end of the line that begins at `start`; nil when it has not arrived yet.
-    private mutating func lineEnd(
-        _ bytes: UnsafeRawBufferPointer,
-        from start: Int
-    ) throws(EventStreamViolation) -> Int? {
+    private mutating func lineEnd(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
         let found = LineEnd.firstIndex(in: bytes, from: start + scanned)
         scanned = (found ?? bytes.count) - start
-        guard scanned <= limits.lineByteCount else {
-            throw .lineTooLong(maximum: limits.lineByteCount)
-        }
         return found
+    }
+
+    /// Begins to skip a line above the limit: with data it belongs to an event above the limit, and a comment has no
+    /// meaning.
+    ///
+    /// - Throws: `lineTooLong` for another field, without which the stream has another meaning.
+    private mutating func beginLongLine(
+        _ bytes: UnsafeRawBufferPointer,
+        from start: Int
+    ) throws(EventStreamViolation) {
+        let line = UnsafeRawBufferPointer(rebasing: bytes[start..<start + scanned])
+        scanned = 0
+        let (field, valueStart) = EventStreamField.read(line)
+        switch field {
+        case .data: skipData(-valueStart)
+        case .other: break
+        case .event, .id, .retry: throw .lineTooLong(maximum: limits.lineByteCount)
+        }
+        longField = field
+    }
+
+    /// Skips the rest of a line above the limit.
+    ///
+    /// - Returns: Whether the line has ended.
+    private mutating func skipLine(
+        _ bytes: UnsafeRawBufferPointer,
+        from cursor: inout Int
+    ) -> Bool {
+        let end = LineEnd.firstIndex(in: bytes, from: cursor)
+        if case .data? = longField { skipData((end ?? bytes.count) - cursor) }
+        cursor = end.map { $0 + 1 } ?? bytes.count
+        guard let end else { return false }
+        mayContinueLineEnd = bytes[end] == Self.carriageReturn
+        longField = nil
+        return true
+    }
+
+    /// Counts data of an event above the limit.
+    private mutating func skipData(_ byteCount: Int) {
+        skippedByteCount = (skippedByteCount ?? data.count) + byteCount
+        data = EventStreamData()
     }
 
     /// Processes a line (HTML Standard, 9.2.6: "process the field").
@@ -154,18 +209,21 @@ package struct EventStreamParser: Sendable {
         _ bytes: UnsafeRawBufferPointer,
         _ start: Int,
         _ end: Int
-    ) throws(EventStreamViolation) {
+    ) {
         let line = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
         let (field, valueStart) = EventStreamField.read(line)
         let value = UnsafeRawBufferPointer(rebasing: line[valueStart...])
         switch field {
         case .data:
-            try data.append(
-                value,
-                at: start + valueStart,
-                in: bytes,
-                limit: limits.eventByteCount
-            )
+            let isKept =
+                skippedByteCount == nil
+                && data.append(
+                    value,
+                    at: start + valueStart,
+                    in: bytes,
+                    limit: limits.eventByteCount
+                )
+            if !isKept { skipData(value.count) }
         case .event: type = String(decoding: value, as: UTF8.self)
         case .id: if !value.contains(0) { idBuffer = String(decoding: value, as: UTF8.self) }
         case .retry: readRetry(value)
@@ -195,6 +253,12 @@ package struct EventStreamParser: Sendable {
         lastEventID = idBuffer
         let type = type
         self.type = ""
+        if let byteCount = skippedByteCount.take() {
+            skipped = EventStreamSkipped(
+                count: (skipped?.count ?? 0) + 1,
+                byteCount: (skipped?.byteCount ?? 0) + byteCount
+            )
+        }
         guard let data = data.take(buffer) else { return nil }
         return EventStreamEvent(
             type: type.isEmpty ? "message" : type,

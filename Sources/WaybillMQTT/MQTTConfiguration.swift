@@ -152,12 +152,13 @@ public struct MQTTConfiguration: Sendable {
     public var usesTopicAliases = true
     /// The maximum size of a received packet, in bytes; 1 MiB by default.
     ///
-    /// A longer packet ends the connection. MQTT 5 servers are told, unless ``announcesMaximumPacketSize`` is false, and
-    /// do not send a longer one.
+    /// A longer message is skipped and acknowledged, in MQTT 5 with the reason Quota exceeded, and the event `dropped`
+    /// tells of it. Any other longer packet ends the connection. MQTT 5 servers are told the size, unless
+    /// ``announcesMaximumPacketSize`` is false, and do not send a longer packet.
     public var maximumPacketSize = 1 << 20
     /// Whether CONNECT has the property Maximum Packet Size (MQTT 5, 3.1.2.11.4); true by default.
     ///
-    /// False leaves it out. ``maximumPacketSize`` still holds: a longer packet ends the connection.
+    /// False leaves it out. ``maximumPacketSize`` still holds.
     public var announcesMaximumPacketSize: Bool {
         get { box?.values.announcesMaximumPacketSize ?? true }
         set { rare.announcesMaximumPacketSize = newValue }

@@ -69,6 +69,8 @@ final class MQTTConnection: TransportConnection {
 
     var now: WireInstant { driver.timers.now }
     var hasProgress: Bool { driver.withCore { core, _ in core.hasProgress } }
+
+    var violationMark: [UInt8] { driver.withCore { core, _ in core.violationMark } }
     var clock: any TimerSource { driver.timers }
 
     /// The server's prefix for response topics (MQTT 5, 3.2.2.3.15).
@@ -306,6 +308,15 @@ final class MQTTConnection: TransportConnection {
             if !keepsAlive { stream.keepAlive() }
             self.connack.resolve(.success(connack))
         case .messages: break
+        case .skipped(let message):
+            subscriptions.events.report(
+                .dropped(
+                    1,
+                    byteCount: message.byteCount,
+                    topic: message.publish.topic,
+                    reason: .tooLarge
+                )
+            )
         // The calls of waiting tasks are answered together.
         case .published(let call, let code, let properties):
             (call as? MQTTStoredCall)?.answer(code, properties)

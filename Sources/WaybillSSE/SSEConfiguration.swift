@@ -59,11 +59,12 @@ public struct SSEConfiguration: Sendable {
 
     /// The longest line of a stream, in bytes; nil, the default, for as much as ``maximumEventSize`` allows in one line.
     ///
-    /// A longer one ends the subscription.
+    /// An event with a longer line of data is skipped. A longer line of another field ends the subscription.
     public var maximumLineSize: Int?
     /// The most data of an event, and the longest body of a response, in bytes; 1 MiB by default.
     ///
-    /// Of a longer body of a refusal (a status other than 2xx) the first part is kept.
+    /// A longer event is skipped, and the event `dropped` tells of it; its id counts as received. A longer body of a
+    /// response is an error. Of a longer body of a refusal (a status other than 2xx) the first part is kept.
     public var maximumEventSize = 1 << 20
     /// How many bytes may wait in memory for each stream; 64 MiB by default.
     ///

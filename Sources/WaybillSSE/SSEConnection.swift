@@ -145,6 +145,16 @@ final class SSEConnection: Sendable {
             case .events(let arrivals):
                 hasEvents = true
                 append(arrivals, to: &batch)
+            case .skipped(let skipped):
+                hasEvents = true
+                stream.engine.events.report(
+                    .dropped(
+                        skipped.count,
+                        byteCount: skipped.byteCount,
+                        topic: stream.topic,
+                        reason: .tooLarge
+                    )
+                )
             case .closed(let reason): closure = reason
             }
         }

@@ -83,7 +83,8 @@ public struct STOMPConfiguration: Sendable {
 
     /// The maximum size of a received body, in bytes; 1 MiB by default.
     ///
-    /// A longer body ends the connection.
+    /// A longer message is skipped, and the event `dropped` tells of it. In ack mode `client-individual` it is acknowledged.
+    /// A longer body of another frame ends the connection.
     public var maximumBodySize = 1 << 20
     /// The maximum size of a received header line, in bytes; 64 KiB by default.
     public var maximumHeaderLineSize = 65_536

@@ -179,6 +179,15 @@ final class STOMPConnection: TransportConnection {
             self.connected.resolve(.success(connected))
         // The calls of waiting tasks are answered together.
         case .message, .receipt: break
+        case .skipped(let message):
+            subscriptions.events.report(
+                .dropped(
+                    1,
+                    byteCount: message.byteCount,
+                    topic: message.frame.headers.destination,
+                    reason: .tooLarge
+                )
+            )
         case .failed(let call, let frame):
             state.withLock { $0.end.add(call, STOMPMapping.refusal(frame)) }
         case .timedOut(let call):

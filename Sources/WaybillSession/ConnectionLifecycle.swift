@@ -42,6 +42,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         var greeting: (content: Greeting, timeout: Duration)?
         /// The running series; nil after its conclusion, because it keeps the connection that it has made.
         var series: Series?
+        var violations = RepeatedViolation()
     }
 
     @usableFromInline let state: Locked<State>
@@ -295,6 +296,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         _ cause: WaybillError?
     ) {
         apply { state in
+            let cause = state.violations.note(cause, mark: connection.violationMark)
             let step = state.machine.ended(
                 connection,
                 of: number,

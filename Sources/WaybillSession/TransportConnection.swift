@@ -43,6 +43,9 @@ package protocol TransportConnection: AnyObject, Sendable {
     /// It is read at the end, and decides whether the limits of the reconnection policy begin anew.
     var hasProgress: Bool { get }
 
+    /// What tells the packet that broke the protocol from others, such as its first bytes; see ``RepeatedViolation``.
+    var violationMark: [UInt8] { get }
+
     /// The current time of the connection's clock.
     var now: WireInstant { get }
 
@@ -72,4 +75,7 @@ package protocol TransportConnection: AnyObject, Sendable {
 extension TransportConnection {
     /// False, because most protocols have no sessions.
     package static var hasServerSessions: Bool { false }
+
+    /// Empty: the text of the violation alone tells it from others.
+    package var violationMark: [UInt8] { [] }
 }

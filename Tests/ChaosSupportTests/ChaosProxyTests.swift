@@ -4,7 +4,7 @@
     import WireTestSupport
 
     /// Each fault as the client and the server of a connection see it.
-    @Suite("Chaos proxy", .timeLimit(.minutes(5))) struct ChaosProxyTests {
+    @Suite("Chaos proxy", .timeLimit(.minutes(30))) struct ChaosProxyTests {
         private static let bytes = (0..<1_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
 
         /// Sends 1,000 bytes to an echo server through a raging proxy, and returns what the client sees.

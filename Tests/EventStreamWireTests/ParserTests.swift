@@ -203,31 +203,55 @@ import WireTestSupport
         #expect(try Self.parse([Array("data: a\n".utf8)], lastEventID: "7").lastEventID == "7")
     }
 
-    @Test("Lines and events over the limit are refused as soon as they are, and stay refused")
+    @Test(
+        "Events and lines of data over the limit are skipped, however they are cut; their ids count"
+    )
     func limits() throws {
         let limits = EventStreamLimits(lineByteCount: 10, eventByteCount: 12)
-        #expect(try Self.parse([Array("data: 1234\n\n".utf8)], limits: limits).events.count == 1)
-        let line = EventStreamViolation.lineTooLong(maximum: 10)
-        for pieces in Self.deliveries(Array("data: 12345\n\n".utf8)) {
-            #expect(throws: line) { try Self.parse(pieces, limits: limits) }
+        let kept = "data:1234\ndata:123\ndata:12\n\n"
+        #expect(try Self.parse([Array(kept.utf8)], limits: limits).events.count == 1)
+        let stream =
+            "id:1\ndata: 12345\n\ndata:1234\ndata:1234\ndata:123\ndata:9\nid:2\n\n"
+            + ":comment of any length\ndata: next\n\n"
+        for ends in ["\n", "\r", "\r\n"] {
+            let bytes = Array(stream.replacing("\n", with: ends).utf8)
+            for pieces in Self.deliveries(bytes) {
+                var parser = EventStreamParser(limits: limits)
+                var buffer = ReceiveBuffer(capacity: 16)
+                var events: [String] = []
+                var (count, byteCount) = (0, 0)
+                for piece in pieces {
+                    buffer.append(piece)
+                    while let event = try parser.next(&buffer) {
+                        events.append("\(event.lastEventID) \(event.text)")
+                    }
+                    #expect(buffer.count <= 10)
+                    guard let skipped = parser.takeSkipped() else { continue }
+                    count += skipped.count
+                    byteCount += skipped.byteCount
+                }
+                #expect(events == ["2 next"])
+                #expect(count == 2)
+                #expect(byteCount == 5 + 13)
+            }
         }
-        // The limit is exceeded before the line ends.
-        #expect(throws: line) { try Self.parse([Array("data: 12345".utf8)], limits: limits) }
-        let event = EventStreamViolation.eventTooLong(maximum: 12)
-        let long = Array("data:12345\ndata:1234567".utf8).prefix(22)
-        #expect(throws: Never.self) {
-            try Self.parse([Array("data:1234\ndata:123\ndata:12\n\n".utf8)], limits: limits)
+    }
+
+    @Test("A line over the limit that names or orders events is refused, and stays refused")
+    func refusedLines() throws {
+        let limits = EventStreamLimits(lineByteCount: 10, eventByteCount: 12)
+        let violation = EventStreamViolation.lineTooLong(maximum: 10)
+        for line in ["id: 1234567", "event: 1234", "retry: 1234"] {
+            for pieces in Self.deliveries(Array("\(line)\n\n".utf8)) {
+                #expect(throws: violation) { try Self.parse(pieces, limits: limits) }
+            }
+            var parser = EventStreamParser(limits: limits)
+            var buffer = ReceiveBuffer()
+            buffer.append(Array(line.utf8))
+            #expect(throws: violation) { try parser.next(&buffer) }
+            buffer.append(Array("\n\ndata: 1\n\n".utf8))
+            #expect(throws: violation) { try parser.next(&buffer) }
         }
-        _ = long
-        #expect(throws: event) {
-            try Self.parse([Array("data:1234\ndata:1234\ndata:123\n\n".utf8)], limits: limits)
-        }
-        var parser = EventStreamParser(limits: limits)
-        var buffer = ReceiveBuffer()
-        buffer.append(Array("data: 12345".utf8))
-        #expect(throws: line) { try parser.next(&buffer) }
-        buffer.append(Array("\n\ndata: 1\n\n".utf8))
-        #expect(throws: line) { try parser.next(&buffer) }
     }
 
     @Test("Mutated streams end in events, a request for more or a limit, whatever the pieces")

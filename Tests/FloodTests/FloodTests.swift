@@ -3,7 +3,7 @@
     import Testing
 
     /// Runs each flood of `WaybillFloods` in a process of its own, whose memory the kernel measures.
-    @Suite("Floods by hostile servers", .timeLimit(.minutes(15))) struct FloodTests {
+    @Suite("Floods by hostile servers", .timeLimit(.minutes(30))) struct FloodTests {
         static let isExtended = ProcessInfo.processInfo.environment["WAYBILL_EXTENDED"] == "1"
 
         /// 64 MiB, the default memory limit of a connection.

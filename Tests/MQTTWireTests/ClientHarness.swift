@@ -210,6 +210,8 @@ struct ClientHarness {
                     topics.append(publish.topic)
                     if let receipt { receipts.append(receipt) }
                 }
+            case .skipped(let message):
+                log.append("skipped \(message.publish.topic) \(message.byteCount)")
             case .published(let call, let code, _): log.append("published \(number(call)) \(code)")
             case .subscribed(let call, let suback, _):
                 log.append("subscribed \(number(call)) \(suback.reasonCodes)")

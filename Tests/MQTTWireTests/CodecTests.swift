@@ -146,7 +146,7 @@ func makeDecoder(
         var buffer = ReceiveBuffer(capacity: 16)
         buffer.append(("30 FF FF FF 7F" as Hex).bytes)
         #expect(throws: MQTTViolation.packetTooLarge(byteCount: 268_435_460, maximum: 1 << 20)) {
-            try makeDecoder(.v5, .client)(&buffer)
+            try makeDecoder(.v5, .server)(&buffer)
         }
         // Even under a limit that allows the length, the decoder must not reserve a buffer before the bytes arrive.
         var other = ReceiveBuffer(capacity: 16)
@@ -175,7 +175,7 @@ func makeDecoder(
             #expect(writer.count == size)
             var buffer = ReceiveBuffer(capacity: 16)
             buffer.append(writer.bytes)
-            let decode = makeDecoder(.v3_1_1, .client, maximumPacketSize: 64)
+            let decode = makeDecoder(.v3_1_1, .server, maximumPacketSize: 64)
             if passes {
                 #expect(try decode(&buffer) != nil)
             } else {

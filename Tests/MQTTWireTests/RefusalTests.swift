@@ -57,6 +57,7 @@ import WireTestSupport
         v5("D0 FF FF FF FF", .variableByteIntegerInvalid),
         v5(
             "30 FF FF FF 7F",
+            .server,
             .packetTooLarge(byteCount: 268_435_460, maximum: 1 << 20),
             .packetTooLarge
         ),

@@ -99,6 +99,8 @@ struct ClientHarness {
             case .message(let id, let frame, let token):
                 log.append("message \(id) \(String(decoding: frame.body.bytes, as: UTF8.self))")
                 if let token { tokens.append(token) }
+            case .skipped(let message):
+                log.append("skipped \(message.byteCount)")
             case .receipt(let call, let headers):
                 log.append("receipt \(number(call)) \(headers.receiptID ?? "")")
             case .failed(let call, let error):

@@ -9,7 +9,7 @@ import WireCore
         if: MosquittoServer.isRunning,
         "Mosquitto is not running: Tests/Servers/with --install -- swift test"
     ),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct AliasServerTests {
     /// Adds up the sent PUBLISH packets.

@@ -68,7 +68,7 @@
             if: MosquittoServer.isRunning,
             "Mosquitto is not running: Tests/Servers/with --install -- swift test"
         ),
-        .timeLimit(.minutes(5))
+        .timeLimit(.minutes(30))
     )
     struct BrokerFailoverTests {
         private let topic = "waybill/failover/\(UInt64.random(in: 0 ... .max))"
@@ -208,7 +208,7 @@
             if: TestServers.port("RABBITMQ_STOMP") != nil && TestServers.port("NGINX") != nil,
             "RabbitMQ or nginx is not running: Tests/Servers/with --install ... -- swift test"
         ),
-        .timeLimit(.minutes(5))
+        .timeLimit(.minutes(30))
     )
     struct ServerFailoverTests {
         @Test("STOMP, over TCP and over a WebSocket", arguments: ["stomp", "ws"])

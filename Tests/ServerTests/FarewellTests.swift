@@ -7,7 +7,7 @@ import WaybillMQTT
 @Suite(
     "Farewells",
     .enabled(if: MosquittoServer.isRunning, "Mosquitto is not running"),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct FarewellTests {
     @Test(

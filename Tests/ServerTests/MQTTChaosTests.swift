@@ -12,7 +12,7 @@
         ),
         // Each of these tests uses the whole machine.
         .serialized,
-        .timeLimit(.minutes(15))
+        .timeLimit(.minutes(30))
     )
     struct MQTTChaosTests {
         @Test("QoS 1 of MQTT 5: nothing is lost")

@@ -50,6 +50,8 @@ enum MosquittoServer {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: version)
+        configuration.acknowledgementTimeout = TestServers.patience
+        configuration.connectTimeout = TestServers.patience
         configuration.reconnection = .never
         configuration.tls.authorities = TestServers.authorities
         change(&configuration)

@@ -9,7 +9,7 @@ import WaybillTesting
         if: MosquittoServer.isRunning,
         "Mosquitto is not running: Tests/Servers/with --install -- swift test"
     ),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct MosquittoTests {
     static let routes = MosquittoServer.Route.all

@@ -17,7 +17,7 @@ import WireTestSupport
         if: TestServers.port("NGINX") != nil,
         "nginx is not running: Tests/Servers/with --install nginx -- swift test"
     ),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct NchanTests {
     private let channel = "channel\(UInt64.random(in: 0 ... .max))"

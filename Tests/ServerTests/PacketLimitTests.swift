@@ -15,7 +15,7 @@
             if: MosquittoServer.isRunning,
             "Mosquitto is not running: Tests/Servers/with --install -- swift test"
         ),
-        .timeLimit(.minutes(5))
+        .timeLimit(.minutes(30))
     )
     struct PacketLimitTests {
         private static let long = String(repeating: "x", count: 5_000)

@@ -30,7 +30,7 @@ struct PropertyServer: Sendable, CustomTestStringConvertible {
         if: !PropertyServer.running.isEmpty,
         "no server is running: Tests/Servers/with mosquitto ejabberd -- swift test"
     ),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct PropertyServerTests {
     private let root = "waybill/\(UInt64.random(in: 0 ... .max))"
@@ -40,6 +40,8 @@ struct PropertyServerTests {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> (MQTTTransport, Provider<AnyEntry>) {
         var configuration = MQTTConfiguration(version: .v5)
+        configuration.acknowledgementTimeout = TestServers.patience
+        configuration.connectTimeout = TestServers.patience
         configuration.reconnection = .never
         configuration.userName = server.userName
         configuration.password = server.password

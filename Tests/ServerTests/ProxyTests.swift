@@ -118,7 +118,7 @@ enum ProxiedServer: String, CaseIterable, CustomTestStringConvertible, Sendable 
         if: ProxiedServer.areRunning,
         "tinyproxy or a server is not running: Tests/Servers/with --install ... -- swift test"
     ),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct ProxyTests {
     private func proxy(_ userName: String? = nil, _ password: String? = nil) -> ProxyOptions {

@@ -147,7 +147,7 @@
             if: MosquittoServer.isRunning,
             "Mosquitto is not running: Tests/Servers/with --install -- swift test"
         ),
-        .timeLimit(.minutes(5))
+        .timeLimit(.minutes(30))
     )
     struct RedirectServerTests {
         private let topic = "waybill/redirect/\(UInt64.random(in: 0 ... .max))"

@@ -46,7 +46,7 @@ private enum ReplyServer: CustomTestStringConvertible, Sendable {
         if: !ReplyServer.all.isEmpty,
         "no broker is running: Tests/Servers/with mosquitto rabbitmq activemq -- swift test"
     ),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct ReplyTests {
     @Test("One by one, and a hundred at once answered in reverse order", arguments: ReplyServer.all)

@@ -12,7 +12,7 @@ import WireTestSupport
         if: TestServers.port("SCRAM") != nil,
         "Mosquitto with SCRAM is not running: Tests/Servers/with --install scram -- swift test"
     ),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct SCRAMServerTests {
     private func transport(

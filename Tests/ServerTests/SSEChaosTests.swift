@@ -10,7 +10,7 @@
             if: TestServers.port("NGINX") != nil && ChaosSettings.areWanted,
             "WAYBILL_CHAOS=1 Tests/Servers/with --install nginx -- swift test --no-parallel --filter 'ServerTests.*ChaosTests'"
         ),
-        .timeLimit(.minutes(15))
+        .timeLimit(.minutes(30))
     )
     struct SSEChaosTests {
         @Test("What is published arrives once and in order, whatever happens to the stream")

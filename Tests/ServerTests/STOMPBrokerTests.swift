@@ -10,7 +10,7 @@ import WireCore
         if: STOMPServer.areRunning,
         "RabbitMQ and ActiveMQ are not running: Tests/Servers/with --install rabbitmq activemq -- swift test"
     ),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct STOMPBrokerTests {
     private func queue(_ name: String = #function) -> String {

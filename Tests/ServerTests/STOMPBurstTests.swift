@@ -11,7 +11,7 @@ import WireCore
         "RabbitMQ is not running: Tests/Servers/with --install rabbitmq -- swift test"
     ),
     .serialized,
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct STOMPBurstTests {
     private func queue(_ name: String) -> String {

@@ -10,7 +10,7 @@
             if: TestServers.port("RABBITMQ_STOMP") != nil && ChaosSettings.areWanted,
             "WAYBILL_CHAOS=1 Tests/Servers/with --install rabbitmq -- swift test --no-parallel --filter 'ServerTests.*ChaosTests'"
         ),
-        .timeLimit(.minutes(15))
+        .timeLimit(.minutes(30))
     )
     struct STOMPChaosTests {
         @Test("With receipts and client-individual acknowledgements nothing is lost")

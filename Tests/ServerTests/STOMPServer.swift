@@ -44,6 +44,8 @@ enum STOMPServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
         _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) throws -> STOMPTransport {
         var configuration = STOMPConfiguration()
+        configuration.receiptTimeout = TestServers.patience
+        configuration.connectTimeout = TestServers.patience
         configuration.reconnection = .never
         configuration.host = "/"
         configuration.login = isRabbitMQ ? "guest" : "alice"

@@ -9,7 +9,7 @@ import WaybillMQTT
         if: MosquittoServer.isRunning,
         "Mosquitto is not running: Tests/Servers/with --install -- swift test"
     ),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct SlowConsumerTests {
     private static let versions: [MQTTConfiguration.Version] = [.v3_1_1, .v5]

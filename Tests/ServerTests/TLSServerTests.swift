@@ -9,7 +9,7 @@ import WireTestSupport
         if: TestServers.areSecure,
         "servers with TLS are not running: Tests/Servers/with --install mosquitto rabbitmq nginx -- swift test"
     ),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct TLSServerTests {
     /// Expects a TLS failure and returns its kind.

@@ -9,6 +9,9 @@ import Waybill
 
 /// The servers that `Tests/Servers/with` has started, found by the environment variables that it sets.
 enum TestServers {
+    /// A time limit that strikes only where something hangs, however busy the machine is.
+    static let patience = Duration.seconds(600)
+
     static func port(_ variable: String) -> Int? {
         ProcessInfo.processInfo.environment["WAYBILL_\(variable)_PORT"].flatMap { Int($0) }
     }

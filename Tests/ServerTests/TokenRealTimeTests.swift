@@ -10,7 +10,7 @@
             if: TestServers.port("TOKENS") != nil,
             "Tests/Servers/with --install tokens -- Tests/real-time TokenRealTimeTests"
         ),
-        .timeLimit(.minutes(20))
+        .timeLimit(.minutes(30))
     )
     struct TokenRealTimeTests {
         @Test(

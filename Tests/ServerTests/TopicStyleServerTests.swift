@@ -9,7 +9,7 @@ import WaybillSTOMP
         if: STOMPServer.areRunning,
         "RabbitMQ and ActiveMQ are not running: Tests/Servers/with --install rabbitmq activemq -- swift test"
     ),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct TopicStyleServerTests {
     @Test("Topics and filters mean what they mean over MQTT", arguments: STOMPServer.all)

@@ -9,7 +9,7 @@ import WaybillWebSocket
         if: TestServers.port("WEBSOCKETS") != nil && TestServers.port("NGINX") != nil,
         "Python's websockets and nginx are not running: Tests/Servers/with --install -- swift test"
     ),
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct WebSocketServerTests {
     private static let peers = ["WEBSOCKETS", "WEBSOCKETS_PLAIN", "WEBSOCKETS_SMALL_WINDOW"]

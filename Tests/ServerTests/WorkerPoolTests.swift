@@ -6,7 +6,7 @@
     /// The example with several worker processes: two are killed with signal 9 and two are stopped, while they work.
     ///
     /// `WAYBILL_POOL_JOBS` is the number of jobs; 10,000 by default.
-    @Suite("A pool of worker processes", .serialized, .timeLimit(.minutes(10)))
+    @Suite("A pool of worker processes", .serialized, .timeLimit(.minutes(30)))
     struct WorkerPoolTests {
         static let jobs =
             Int(ProcessInfo.processInfo.environment["WAYBILL_POOL_JOBS"] ?? "") ?? 10_000

@@ -7,7 +7,7 @@ import WireTestSupport
 @testable import WorkerPool
 
 /// The worker and the producer of the example, with a broker in this process.
-@Suite("A worker and a producer of the example", .timeLimit(.minutes(5)))
+@Suite("A worker and a producer of the example", .timeLimit(.minutes(30)))
 struct WorkerTests {
     private struct Failure: Error {}
 

@@ -22,7 +22,7 @@ the libraries with CR LF at the ends of lines and with comments in between. Only
     /busy?key=K                          one event; asked again from there with the same key, first 503 with
                                          Retry-After: 1, then another event; then 204
     /stall                               an event, and then nothing; asked again, another, and 204
-    /line?bytes=N  /event?bytes=N        a line of N bytes without an end; an event of lines without an end
+    /line?bytes=N  /event?bytes=N        a line of N bytes; an event of lines with N bytes; then another event
     /comments?bytes=N                    comments of N bytes altogether, then an event
     /lies                                says gzip, and is not
 
@@ -268,9 +268,13 @@ class Peer:
 
     async def do_line(self, writer, query, last_id, body):
         await self.pour(writer, b"retry: 1\ndata: before\n\ndata: ", b"x" * PIECE, int(query["bytes"]))
+        writer.write(b"\n\ndata: after\n\n")
+        await writer.drain()
 
     async def do_event(self, writer, query, last_id, body):
         await self.pour(writer, b"data: before\n\n", b"data: xxxxxxxxx\n" * (PIECE // 16), int(query["bytes"]))
+        writer.write(b"\ndata: after\n\n")
+        await writer.drain()
 
     async def do_comments(self, writer, query, last_id, body):
         await self.pour(writer, b"", b": xxxxxxxxxxxxx\n" * (PIECE // 16), int(query["bytes"]))

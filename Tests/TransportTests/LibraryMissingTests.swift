@@ -8,7 +8,7 @@
     import WaybillTesting
     import WaybillWebSocket
 
-    @Suite("A system without OpenSSL", .timeLimit(.minutes(5))) struct LibraryMissingTests {
+    @Suite("A system without OpenSSL", .timeLimit(.minutes(30))) struct LibraryMissingTests {
         private static let variable = "WAYBILL_WITHOUT_OPENSSL"
         /// True in the process that ``hidden()`` starts.
         static let isWithout = ProcessInfo.processInfo.environment[variable] != nil

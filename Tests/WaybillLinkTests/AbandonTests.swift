@@ -6,7 +6,7 @@ import WireCore
 import WireTestSupport
 
 /// An abandoned stream resets the connection at the bottom, whatever streams lie between.
-@Suite("Streams that are abandoned", .timeLimit(.minutes(5))) struct AbandonTests {
+@Suite("Streams that are abandoned", .timeLimit(.minutes(30))) struct AbandonTests {
     /// Records how each dialled stream is ended.
     private final class EndingsDialer: Dialer {
         let base: any Dialer

@@ -2,7 +2,7 @@ import Testing
 import WaybillLink
 import WireCore
 
-@Suite("What holds a driver back", .timeLimit(.minutes(5))) struct DriverHoldTests {
+@Suite("What holds a driver back", .timeLimit(.minutes(30))) struct DriverHoldTests {
     /// A stream whose socket is full and whose close is still queued, as it is on an event loop.
     private final class StuckStream: ByteStream {
         let closeCount = Locked(0)

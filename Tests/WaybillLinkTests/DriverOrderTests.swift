@@ -3,7 +3,7 @@ import WaybillLink
 import WireCore
 import WireTestSupport
 
-@Suite("Order and time of a driver", .timeLimit(.minutes(5))) struct DriverOrderTests {
+@Suite("Order and time of a driver", .timeLimit(.minutes(30))) struct DriverOrderTests {
     @Test("Senders that wait are woken first come, first served", arguments: [false, true])
     func waitingSenders(isClosed: Bool) async throws {
         let pair = ByteStreamPair(capacity: 65_536)

@@ -2,7 +2,7 @@ import Testing
 import WaybillLink
 import WireCore
 
-@Suite("Driver over a pair in memory", .timeLimit(.minutes(5))) struct DriverTests {
+@Suite("Driver over a pair in memory", .timeLimit(.minutes(30))) struct DriverTests {
     private struct Two {
         let pair: ByteStreamPair
         let timers = ManualTimers()

@@ -4,7 +4,8 @@
     import WireCore
     import WireTestSupport
 
-    @Suite("Connections that share the event loop", .timeLimit(.minutes(5))) struct EventLoopTests {
+    @Suite("Connections that share the event loop", .timeLimit(.minutes(30))) struct EventLoopTests
+    {
         /// The loop's timers. Each fires 20 ms after it was set, and the clock jumps to its deadline.
         private final class LeapingTimers: TimerSource {
             private let base = SystemClock.shared

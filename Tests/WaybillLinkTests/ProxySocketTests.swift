@@ -4,7 +4,7 @@
     import WireCore
     import WireTestSupport
 
-    @Suite("Tunnels through a proxy on sockets", .timeLimit(.minutes(5))) struct ProxySocketTests {
+    @Suite("Tunnels through a proxy on sockets", .timeLimit(.minutes(30))) struct ProxySocketTests {
         /// Answers the first bytes, then echoes or closes.
         private final class Answerer: ByteStreamReceiver {
             private let stream: any ByteStream

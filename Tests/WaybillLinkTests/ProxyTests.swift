@@ -5,7 +5,7 @@ import WireCore
 import WireTestSupport
 
 /// Tunnels through a proxy (RFC 9110, 9.3.6), over pairs of streams in memory.
-@Suite("Tunnels through a proxy", .timeLimit(.minutes(5))) struct ProxyTests {
+@Suite("Tunnels through a proxy", .timeLimit(.minutes(30))) struct ProxyTests {
     private static let settings = ProxySettings(
         endpoint: Endpoint(host: "proxy", port: 3_128),
         headers: [

@@ -50,7 +50,7 @@ import WireTestSupport
     import Glibc
 
     /// TCP acknowledgements as the peer's kernel counts them.
-    @Suite("Quick acknowledgements", .timeLimit(.minutes(5))) struct QuickAcknowledgementTests {
+    @Suite("Quick acknowledgements", .timeLimit(.minutes(30))) struct QuickAcknowledgementTests {
         /// A peer that gathers small writes (Nagle's algorithm, the default of a socket), as Mosquitto does.
         private struct GatheringPeer: ~Copyable {
             let listener: Int32

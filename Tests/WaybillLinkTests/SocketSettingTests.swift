@@ -6,7 +6,7 @@
     import WireTestSupport
 
     /// The options that each socket gets, and the error when there are no descriptors left.
-    @Suite("Sockets and the system", .timeLimit(.minutes(5))) struct SocketSettingTests {
+    @Suite("Sockets and the system", .timeLimit(.minutes(30))) struct SocketSettingTests {
         /// The sockets of this process at both ends of connections to a local port.
         private static func sockets(port: UInt16) -> [Int32] {
             func portOf(

@@ -5,7 +5,7 @@
     import WireCore
     import WireTestSupport
 
-    @Suite("The race of addresses on sockets", .timeLimit(.minutes(5))) struct TCPRaceTests {
+    @Suite("The race of addresses on sockets", .timeLimit(.minutes(30))) struct TCPRaceTests {
         /// A listener that counts its connections.
         private final class LiveListener: Sendable {
             let count = Locked(0)

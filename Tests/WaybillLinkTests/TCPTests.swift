@@ -5,7 +5,7 @@
     import WireCore
     import WireTestSupport
 
-    @Suite("TCP on the event loop", .timeLimit(.minutes(5))) struct TCPTests {
+    @Suite("TCP on the event loop", .timeLimit(.minutes(30))) struct TCPTests {
         /// A listener whose connections echo lines. It keeps their drivers.
         private final class EchoServer: Sendable {
             let streams = Locked([Driver<LineCore>]())

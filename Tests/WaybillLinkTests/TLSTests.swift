@@ -18,7 +18,7 @@
     @Suite(
         "TLS over a pair in memory",
         .enabled(if: Certificates.areThere, Certificates.absence),
-        .timeLimit(.minutes(5))
+        .timeLimit(.minutes(30))
     )
     struct TLSTests {
         /// Connects and returns the error, which comes at once or with the first answer.

@@ -5,7 +5,7 @@ import WebSocketWire
 import WireCore
 import WireTestSupport
 
-@Suite("A WebSocket as a byte stream", .timeLimit(.minutes(5))) struct WebSocketStreamTests {
+@Suite("A WebSocket as a byte stream", .timeLimit(.minutes(30))) struct WebSocketStreamTests {
     /// A stream through a WebSocket, and the server at the other end.
     private final class Tunnel: Dialer {
         let pair: ByteStreamPair

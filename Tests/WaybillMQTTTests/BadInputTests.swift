@@ -301,18 +301,6 @@ import WireCore
         await fixture.end(transport)
     }
 
-    @Test("A packet larger than our own limit ends the connection with a typed error")
-    func tooLargeInbound() async throws {
-        let fixture = try Fixture()
-        // 3.1.1 has no way to announce the limit, so the server sends the message.
-        let (transport, provider) = try fixture.provider(.v3_1_1) { $0.maximumPacketSize = 100 }
-        let messages = try await provider.messages(.subscribe())
-        try await provider.request(.send(String(repeating: "x", count: 200), qos: .atMostOnce))
-        var iterator = messages.makeAsyncIterator()
-        await expectError(.limitExceeded) { try await iterator.next() }
-        await fixture.end(transport)
-    }
-
     @Test("URLs that cannot be spoken or read are refused when the transport is made")
     func urls() throws {
         for (url, code) in [

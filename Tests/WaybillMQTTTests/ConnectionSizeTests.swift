@@ -22,7 +22,7 @@ import WireCore
                     1_192
                 ),
                 ("connection", MemoryLayout<MQTTConnection.State>.size, 96),
-                ("life cycle", MemoryLayout<Lifecycle.State>.size, 536),
+                ("life cycle", MemoryLayout<Lifecycle.State>.size, 544),
                 ("settings", MemoryLayout<ConnectionSettings>.size, 64),
                 ("redirects", MemoryLayout<ServerRedirects>.size, 16),
                 ("unsteady hosts", MemoryLayout<UnsteadyHosts>.size, 8),

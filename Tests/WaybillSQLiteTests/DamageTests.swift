@@ -4,7 +4,7 @@ import WaybillSQLite
 import WireCore
 import WireTestSupport
 
-@Suite("A damaged or foreign file", .timeLimit(.minutes(5))) struct DamageTests {
+@Suite("A damaged or foreign file", .timeLimit(.minutes(30))) struct DamageTests {
     private func reason(_ temporary: TemporaryStore) -> SQLiteStoreError.Reason? {
         let error = #expect(throws: SQLiteStoreError.self) { try temporary.open() }
         #expect(error?.path == temporary.path)

@@ -14,7 +14,7 @@ import WireTestSupport
 #endif
 
 /// Messages of QoS 2 on a disk that are too old for the next process.
-@Suite("A transport with expired messages on a disk", .timeLimit(.minutes(5)))
+@Suite("A transport with expired messages on a disk", .timeLimit(.minutes(30)))
 struct ExpiredExchangeTests {
     @Test("Their exchanges end with PUBREL, and they are not sent")
     func ends() async throws {

@@ -8,7 +8,7 @@ import WireTestSupport
 
 @Suite(
     "A store whose writes fail, that is closed under load, or called from its callbacks",
-    .timeLimit(.minutes(5))
+    .timeLimit(.minutes(30))
 )
 struct FailureTests {
     /// Makes a store that refuses messages whose topic is `bad`, and with it their whole transaction.

@@ -7,7 +7,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// A transport whose store is a file on a disk that hangs.
-@Suite("A transport on a disk that hangs", .timeLimit(.minutes(5))) struct HangingDiskTests {
+@Suite("A transport on a disk that hangs", .timeLimit(.minutes(30))) struct HangingDiskTests {
     private let clock = ManualClock()
 
     private func client(

@@ -5,7 +5,7 @@ import WaybillSQLite
 import WireTestSupport
 
 /// Files with values that no store writes: each opens with what can be read, or is refused with an error.
-@Suite("A file with hostile values", .timeLimit(.minutes(5))) struct HostileFileTests {
+@Suite("A file with hostile values", .timeLimit(.minutes(30))) struct HostileFileTests {
     /// What a change of the file leads to.
     enum Expectation: Sendable {
         /// These messages are read, of 0, 1 and 2; the rest is told with these numbers, 0 for another part of the file.

@@ -5,7 +5,7 @@ import WaybillSQLite
 import WireCore
 import WireTestSupport
 
-@Suite("The file of a store: one store for it, and no other program's", .timeLimit(.minutes(5)))
+@Suite("The file of a store: one store for it, and no other program's", .timeLimit(.minutes(30)))
 struct IdentityTests {
     @Test("Of many threads that create the same file one gets it, and keeps its lock")
     func manyThreads() async throws {

@@ -5,7 +5,7 @@ import WaybillSQLite
 import WireCore
 import WireTestSupport
 
-@Suite("A store on disk", .timeLimit(.minutes(5))) struct StoreTests {
+@Suite("A store on disk", .timeLimit(.minutes(30))) struct StoreTests {
     @Test("All parts of a message are there again, in the order of the numbers")
     func contents() async throws {
         let temporary = try TemporaryStore()

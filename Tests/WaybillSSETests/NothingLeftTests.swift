@@ -9,7 +9,7 @@
     /// Checks that a shutdown leaves no resources behind.
     ///
     /// The test has a process of its own (`ExitTest`), in which no other test has open connections.
-    @Suite("Event stream transport: nothing is left behind", .timeLimit(.minutes(5)))
+    @Suite("Event stream transport: nothing is left behind", .timeLimit(.minutes(30)))
     struct NothingLeftTests {
         @Test("After shutdown there is no thread and no descriptor of ours")
         func counts() async throws {

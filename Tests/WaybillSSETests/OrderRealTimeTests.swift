@@ -7,7 +7,7 @@
     import WireTestSupport
 
     /// Events of two threads, in every order that their locks allow.
-    @Suite("Event stream transport: order", .realTime, .timeLimit(.minutes(5)))
+    @Suite("Event stream transport: order", .realTime, .timeLimit(.minutes(30)))
     struct OrderRealTimeTests {
         /// Arms the interruption when a response is read.
         private struct Arming: WireLogger {

@@ -221,7 +221,7 @@ struct StreamTests {
             server.requests.count >= 2
         }
         #expect(try await iterator.next()?.text == "b")
-        server.send("data: " + String(repeating: "x", count: 100))
+        server.send("id: " + String(repeating: "x", count: 100))
         let error = await #expect(throws: WaybillError.self) { try await iterator.next() }
         #expect(error?.code == .limitExceeded)
         #expect(server.requests.count == 2)

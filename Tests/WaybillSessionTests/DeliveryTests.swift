@@ -4,7 +4,7 @@ import WaybillSession
 import WireCore
 
 /// The fate of messages, up to their acknowledgement to the peer.
-@Suite("Deliveries", .timeLimit(.minutes(5))) struct DeliveryTests {
+@Suite("Deliveries", .timeLimit(.minutes(30))) struct DeliveryTests {
     private final class Acknowledger: MessageAcknowledger {
         private let lines = Locked([String]())
 

@@ -3,7 +3,7 @@ import Waybill
 import WaybillSession
 
 /// A subscription whose policy drops messages, as it is in every transport.
-@Suite("Drops of a subscription", .timeLimit(.minutes(5))) struct DropReportTests {
+@Suite("Drops of a subscription", .timeLimit(.minutes(30))) struct DropReportTests {
     @Test("Each drop is told with count, size, topic and reason")
     func drops() async {
         let events = TransportEventSource()

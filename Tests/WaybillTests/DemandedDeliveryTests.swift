@@ -2,7 +2,7 @@ import Testing
 import Waybill
 
 /// The parts of the bridge to Combine, without Combine.
-@Suite("Delivery on demand", .timeLimit(.minutes(5))) struct DemandedDeliveryTests {
+@Suite("Delivery on demand", .timeLimit(.minutes(30))) struct DemandedDeliveryTests {
     private struct Failure: Error {}
 
     /// An event of a subscriber that demands elements.

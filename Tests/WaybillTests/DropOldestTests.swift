@@ -1,7 +1,7 @@
 import Testing
 import Waybill
 
-@Suite("Streams of messages: the oldest go", .timeLimit(.minutes(5))) struct DropOldestTests {
+@Suite("Streams of messages: the oldest go", .timeLimit(.minutes(30))) struct DropOldestTests {
     private func text(_ number: Int) -> Message {
         Message(topic: "t", body: Payload("\(number)"))
     }

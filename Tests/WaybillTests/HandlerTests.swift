@@ -5,7 +5,7 @@ import WaybillTesting
 import WireTestSupport
 
 /// Handlers: the queue on which they run, their order, and their arguments.
-@Suite("Completion handlers", .timeLimit(.minutes(5))) struct HandlerTests {
+@Suite("Completion handlers", .timeLimit(.minutes(30))) struct HandlerTests {
     private static let key = DispatchSpecificKey<String>()
 
     private static func queue(_ name: String) -> DispatchQueue {

@@ -3,7 +3,7 @@ import Waybill
 import WaybillTesting
 import WireTestSupport
 
-@Suite("Names as bytes, in what users write", .timeLimit(.minutes(5))) struct NameByteTests {
+@Suite("Names as bytes, in what users write", .timeLimit(.minutes(30))) struct NameByteTests {
     @Test("Headers are looked up by the bytes of their names", arguments: LookalikeNames.all)
     func headers(names: LookalikeNames) {
         var headers: Headers = [names.one: "1", names.other: "2"]

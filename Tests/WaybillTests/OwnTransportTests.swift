@@ -4,7 +4,7 @@ import WireCore
 import WireTestSupport
 
 /// A transport outside the package needs only the public API.
-@Suite("A transport of one's own", .timeLimit(.minutes(5))) struct OwnTransportTests {
+@Suite("A transport of one's own", .timeLimit(.minutes(30))) struct OwnTransportTests {
     /// Acknowledges messages when they are taken, or when the app asks for it.
     private final class OwnTransport: Transport {
         private let source = ConnectionStateSource()

@@ -14,7 +14,7 @@ import WireCore
 #endif
 
 /// Several hosts in memory. Some of them cannot be reached.
-@Suite("WebSocket: hosts and proxies", .timeLimit(.minutes(5))) struct FailoverTests {
+@Suite("WebSocket: hosts and proxies", .timeLimit(.minutes(30))) struct FailoverTests {
     /// Chooses the peer by its host.
     private final class Hosts: Dialer {
         private let peers: [String: Peer]

@@ -9,7 +9,7 @@ import WebSocketWire
 import WireCore
 import WireTestSupport
 
-@Suite("WebSocket client", .timeLimit(.minutes(5)))
+@Suite("WebSocket client", .timeLimit(.minutes(30)))
 struct WebSocketTests {
     @Test("Text, bytes and data go out and come back, with and without compression")
     func echo() async throws {

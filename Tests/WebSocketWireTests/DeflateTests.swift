@@ -15,7 +15,7 @@ import WireTestSupport
     "RFC 7692: permessage-deflate",
     .enabled(if: Compression.isAvailable, "no zlib here"),
     // The half million mutated frames of the extended set take more than a minute to inflate.
-    .timeLimit(.minutes(10))
+    .timeLimit(.minutes(30))
 )
 struct DeflateTests {
     private static func client(

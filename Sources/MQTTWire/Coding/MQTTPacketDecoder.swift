@@ -6,7 +6,8 @@ package struct MQTTPacketDecoder: Sendable {
     package private(set) var version: MQTTVersion
     private let role: MQTTRole
     private let maximumPacketSize: Int
-    private var failure: MQTTViolation?
+    /// What few connections have, out of line.
+    private var exception: Shared<Exception>?
     /// The last topic name; the next message often has the same.
     private(set) var lastTopic = ""
     /// The number of times that the topic name changed.
@@ -27,21 +28,54 @@ package struct MQTTPacketDecoder: Sendable {
         var flags: UInt8
         var byteCount: Int
         var remainingLength: Int
+
+        var total: Int { byteCount + remainingLength }
+    }
+
+    private enum Exception {
+        /// A client skips a PUBLISH above the maximum; the rest are the bytes that have not arrived yet.
+        case skipped(MQTTSkippedMessage, rest: Int)
+        /// A packet broke the protocol; the mark are its first bytes.
+        case broken(MQTTViolation?, mark: [UInt8])
+    }
+
+    /// The first bytes of the packet that broke the protocol; empty while none has.
+    var violationMark: [UInt8] {
+        get { if case .broken(_, let mark)? = exception?.value { mark } else { [] } }
+        set {
+            var violation: MQTTViolation?
+            if case .broken(let known, _)? = exception?.value { violation = known }
+            exception = Shared(.broken(violation, mark: newValue))
+        }
+    }
+
+    /// Takes the message that ``next(_:)`` has skipped to its end; nil if there is none.
+    mutating func takeSkipped() -> MQTTSkippedMessage? {
+        guard case .skipped(let message, rest: 0)? = exception?.value else { return nil }
+        exception = nil
+        return message
     }
 
     /// Takes the next packet.
     ///
-    /// - Returns: The packet, or nil when more bytes are needed.
+    /// - Returns: The packet; nil when more bytes are needed, or a message was skipped (``takeSkipped()``).
     /// - Throws: `MQTTViolation`, and again at every later call.
     package mutating func next(
         _ buffer: inout ReceiveBuffer
     ) throws(MQTTViolation) -> MQTTPacket? {
-        if let failure { throw failure }
+        switch exception?.value {
+        case .skipped(let message, let rest):
+            skip(message, rest, &buffer)
+            return nil
+        case .broken(let violation?, _): throw violation
+        case .broken(nil, _), nil: break
+        }
         do throws(MQTTViolation) {
             guard let header = try header(of: buffer) else { return nil }
-            let total = header.byteCount + header.remainingLength
+            let total = header.total
             guard total <= maximumPacketSize else {
-                throw .packetTooLarge(byteCount: total, maximum: maximumPacketSize)
+                try beginSkipping(header, &buffer)
+                return nil
             }
             guard buffer.count >= total else {
                 buffer.reserve(total: total)
@@ -51,10 +85,67 @@ package struct MQTTPacketDecoder: Sendable {
             buffer.consume(total)
             return packet
         } catch {
-            failure = error
+            exception = Shared(.broken(error, mark: []))
             throw error
         }
     }
+
+    // MARK: Messages above the maximum
+
+    /// Reads a PUBLISH above the maximum up to its payload, which is then skipped as it arrives.
+    private mutating func beginSkipping(
+        _ header: Header,
+        _ buffer: inout ReceiveBuffer
+    ) throws(MQTTViolation) {
+        let violation = MQTTViolation.packetTooLarge(
+            byteCount: header.total,
+            maximum: maximumPacketSize
+        )
+        guard role == .client, header.kind == .publish else { throw violation }
+        guard let end = payloadStart(header, buffer) else { return }
+        guard end <= maximumPacketSize else { throw violation }
+        guard buffer.count >= end else { return buffer.reserve(total: end) }
+        let publish = try buffer.withUnsafeBytes { bytes throws(MQTTViolation) in
+            var reader = ByteReader(
+                UnsafeRawBufferPointer(rebasing: bytes[header.byteCount..<min(end, header.total)])
+            )
+            return try self.publish(header, from: &reader, of: buffer)
+        }
+        let message = MQTTSkippedMessage(publish: publish, byteCount: header.total - end)
+        skip(message, header.total, &buffer)
+    }
+
+    private mutating func skip(
+        _ message: MQTTSkippedMessage,
+        _ rest: Int,
+        _ buffer: inout ReceiveBuffer
+    ) {
+        let count = min(buffer.count, rest)
+        buffer.consume(count)
+        exception = Shared(.skipped(message, rest: rest - count))
+    }
+
+    /// The offset of the payload of a PUBLISH (MQTT 5, 3.3); nil when more bytes are needed to know it.
+    private func payloadStart(_ header: Header, _ buffer: ReceiveBuffer) -> Int? {
+        buffer.withUnsafeBytes { bytes in
+            var end = header.byteCount + 2
+            guard bytes.count >= end else { return nil }
+            end += Int(bytes[end - 2]) << 8 | Int(bytes[end - 1])
+            if header.flags & 0x06 != 0 { end += 2 }
+            guard version == .v5 else { return end }
+            var length = 0
+            for index in 0..<4 {
+                guard bytes.count > end else { return nil }
+                let byte = bytes[end]
+                end += 1
+                length |= Int(byte & 0x7F) << (7 * index)
+                if byte & 0x80 == 0 { break }
+            }
+            return end + length
+        }
+    }
+
+    // MARK: PUBLISH
 
     /// Reads the PUBLISH at the front, if it is complete and valid, has a topic, and no property but a subscription
     /// identifier.
@@ -63,10 +154,10 @@ package struct MQTTPacketDecoder: Sendable {
     mutating func nextPlainPublish(
         _ buffer: ReceiveBuffer
     ) -> (MQTTPlainPublish, byteCount: Int)? {
-        guard failure == nil, let header = try? header(of: buffer), header.kind == .publish else {
+        guard exception == nil, let header = try? header(of: buffer), header.kind == .publish else {
             return nil
         }
-        let total = header.byteCount + header.remainingLength
+        let total = header.total
         guard total <= maximumPacketSize, buffer.count >= total else { return nil }
         return buffer.withUnsafeBytes { bytes in
             var reader = ByteReader(
@@ -252,4 +343,12 @@ package struct MQTTPacketDecoder: Sendable {
     ) throws(MQTTViolation) -> MQTTAcknowledgement {
         try MQTTAcknowledgement(kind, place, from: &reader, version: version)
     }
+}
+
+/// A PUBLISH above the maximum, whose payload was not kept.
+package struct MQTTSkippedMessage: Sendable {
+    /// The packet without its payload.
+    package var publish: MQTTPublish
+    /// The length of the payload in bytes.
+    package let byteCount: Int
 }

@@ -180,6 +180,17 @@ struct MQTTClientChannel: Sendable {
         return packet
     }
 
+    /// Takes the message that ``next(_:)`` has skipped, with its topic.
+    mutating func takeSkipped() throws(MQTTViolation) -> MQTTSkippedMessage? {
+        guard var message = decoder.takeSkipped() else { return nil }
+        guard isConnected else { throw .packetBeforeConnack(.publish) }
+        let packet = MQTTPacket.publish(message.publish)
+        writer.noteTrace(of: packet, byteCount: message.byteCount, isOutbound: false)
+        takeTraces()
+        try aliases.resolve(&message.publish)
+        return message
+    }
+
     /// Handles the first packet of the server.
     mutating func receiveFirst(
         _ packet: MQTTPacket,

@@ -16,20 +16,49 @@ extension MQTTClientConnection {
                 hasMoreInput = true
                 return
             }
+            let start = buffer.position
             do {
                 if let (publish, byteCount) = channel.nextPlainPublish(buffer) {
                     hasProgress = true
                     try handle(publish, in: buffer, at: now)
                     buffer.consume(byteCount)
-                } else {
-                    guard let packet = try channel.next(&buffer) else { return }
+                } else if let packet = try channel.next(&buffer) {
                     try handle(packet, in: buffer, at: now)
+                } else {
+                    guard let message = try channel.takeSkipped() else { return }
+                    try handle(message, at: now)
                 }
             } catch {
+                channel.decoder.violationMark = mark(at: start, of: buffer)
                 violate(error, at: now)
             }
         }
         buffer.removeAll()
+    }
+
+    /// The first 64 bytes of a packet, without DUP: the same when the server sends the packet again.
+    private func mark(at start: Int, of buffer: ReceiveBuffer) -> [UInt8] {
+        var bytes = buffer.filled.slice(at: start, count: 64).bytes
+        if let first = bytes.first, first >> 4 == MQTTPacketKind.publish.rawValue {
+            bytes[0] = first & ~0x08
+        }
+        return bytes
+    }
+
+    /// Acknowledges a message that was skipped, so that it does not come again.
+    private mutating func handle(
+        _ message: MQTTSkippedMessage,
+        at now: WireInstant
+    ) throws(MQTTViolation) {
+        hasProgress = true
+        let (qos, isDuplicate) = (message.publish.qos, message.publish.isDuplicate)
+        let identifier = message.publish.packetIdentifier
+        guard case .deliver(let receipt) = try receive(qos, identifier, isDuplicate, at: now) else {
+            return
+        }
+        channel.events.append(.skipped(message))
+        guard let receipt else { return }
+        acknowledge(receipt, configuration.version == .v5 ? .quotaExceeded : .success, at: now)
     }
 
     private mutating func handle(

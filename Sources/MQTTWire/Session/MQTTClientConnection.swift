@@ -19,6 +19,8 @@ package struct MQTTClientConnection: ProtocolCore {
     package internal(set) var hasMoreInput = false
     /// Whether the server has answered more than CONNECT: an acknowledgement, a message or PINGRESP.
     package internal(set) var hasProgress = false
+    /// The first bytes of the packet that broke the protocol; empty while none has.
+    package var violationMark: [UInt8] { channel.decoder.violationMark }
 
     package init(configuration: MQTTClientConfiguration = MQTTClientConfiguration()) {
         channel = MQTTClientChannel(configuration)

@@ -15,6 +15,8 @@ package enum MQTTClientEvent: Sendable {
     case reauthenticated(MQTTProperties)
     /// Application messages; those of QoS 1 and 2 have a receipt to return when the message is taken.
     case messages(MQTTArrivals)
+    /// A message above this side's maximum, which was acknowledged and not kept.
+    case skipped(MQTTSkippedMessage)
     /// The server has accepted a message of QoS 1 or 2, or has refused it (reason 0x80 and above).
     case published(any MQTTCall, MQTTReasonCode, MQTTProperties)
     /// The server has answered a SUBSCRIBE, with one code per filter.

@@ -25,6 +25,17 @@ package struct STOMPFrameDecoder: Sendable {
     private var isHeadComplete = false
     /// The offset up to which a body without a length was searched for its NUL.
     private var searched = 0
+    /// Whether the body of a MESSAGE above the limit is skipped, instead of refused.
+    var skipsLongMessages = false
+    // Out of line, because few connections have one.
+    private var skipped: Shared<Skipped>?
+
+    private struct Skipped {
+        var message: STOMPSkippedMessage
+        /// The bytes of the body that have not arrived yet; nil for a body that ends with its NUL.
+        var rest: Int?
+        var isComplete = false
+    }
 
     /// - Parameters:
     ///   - role: The side that decodes.
@@ -42,13 +53,17 @@ package struct STOMPFrameDecoder: Sendable {
 
     /// Takes the next frame, together with the line ends before it.
     ///
-    /// - Returns: The frame, or nil when more bytes are needed.
+    /// - Returns: The frame; nil when more bytes are needed, or a message was skipped (``takeSkipped()``).
     /// - Throws: `STOMPViolation`, and again at every later call.
     package mutating func next(
         _ buffer: inout ReceiveBuffer
     ) throws(STOMPViolation) -> STOMPFrame? {
         if let failure { throw failure }
         do throws(STOMPViolation) {
+            if skipped != nil {
+                try skip(&buffer)
+                return nil
+            }
             if scanner == nil { try skipLineEnds(&buffer) }
             guard buffer.count > 0 else { return nil }
             return try frame(&buffer)
@@ -82,7 +97,12 @@ package struct STOMPFrameDecoder: Sendable {
             guard !isMore else { throw .commandUnknown }
             return
         }
-        scanner = STOMPHeadScanner(role: role, version: version, limits: limits)
+        scanner = STOMPHeadScanner(
+            role: role,
+            version: version,
+            limits: limits,
+            skipsLongMessages: skipsLongMessages
+        )
         isHeadComplete = false
     }
 
@@ -98,7 +118,19 @@ package struct STOMPFrameDecoder: Sendable {
         }
         guard let scanner, let command = scanner.command else { return nil }
         guard let count = try bodyCount(&buffer, scanner, command) else { return nil }
-        var headers = STOMPReceivedHeaders(
+        var headers = headers(buffer, scanner)
+        if command == .connected, version == nil { try learnVersion(&headers, scanner) }
+        let body = buffer.slice(at: scanner.position, count: count)
+        buffer.consume(scanner.position + count + 1)
+        self.scanner = nil
+        return STOMPFrame(command: command, headers: headers, body: body)
+    }
+
+    private func headers(
+        _ buffer: ReceiveBuffer,
+        _ scanner: STOMPHeadScanner
+    ) -> STOMPReceivedHeaders {
+        STOMPReceivedHeaders(
             lines: buffer.slice(
                 at: scanner.linesStart,
                 count: scanner.linesEnd - scanner.linesStart
@@ -106,11 +138,48 @@ package struct STOMPFrameDecoder: Sendable {
             style: scanner.style(version),
             places: scanner.places
         )
-        if command == .connected, version == nil { try learnVersion(&headers, scanner) }
-        let body = buffer.slice(at: scanner.position, count: count)
-        buffer.consume(scanner.position + count + 1)
+    }
+
+    // MARK: Messages above the limit
+
+    /// Takes the message that ``next(_:)`` has skipped to its end; nil if there is none.
+    mutating func takeSkipped() -> STOMPSkippedMessage? {
+        guard let skipped, skipped.value.isComplete else { return nil }
+        self.skipped = nil
+        return skipped.value.message
+    }
+
+    /// Takes the head of a message above the limit, whose body is skipped as it arrives.
+    private mutating func beginSkipping(
+        _ buffer: inout ReceiveBuffer,
+        _ scanner: STOMPHeadScanner
+    ) throws(STOMPViolation) {
+        let frame = STOMPFrame(command: .message, headers: headers(buffer, scanner), body: .empty)
+        let message = STOMPSkippedMessage(frame: frame, byteCount: scanner.contentLength ?? 0)
+        skipped = Shared(Skipped(message: message, rest: scanner.contentLength))
+        buffer.consume(scanner.position)
         self.scanner = nil
-        return STOMPFrame(command: command, headers: headers, body: body)
+        try skip(&buffer)
+    }
+
+    private mutating func skip(_ buffer: inout ReceiveBuffer) throws(STOMPViolation) {
+        guard var value = skipped?.value else { return }
+        if let rest = value.rest {
+            let count = min(buffer.count, rest)
+            buffer.consume(count)
+            value.rest = rest - count
+            if rest == count, let end = buffer.withUnsafeBytes({ $0.first }) {
+                guard end == 0 else { throw .frameEndMissing }
+                value.isComplete = true
+                buffer.consume(1)
+            }
+        } else {
+            let end = buffer.withUnsafeBytes { STOMPFrameEnd.firstNull(in: $0, from: 0) }
+            value.message.byteCount += end ?? buffer.count
+            value.isComplete = end != nil
+            buffer.consume(end.map { $0 + 1 } ?? buffer.count)
+        }
+        skipped = Shared(value)
     }
 
     /// Returns the length of the body when it has arrived completely, including the NUL after it.
@@ -121,6 +190,10 @@ package struct STOMPFrameDecoder: Sendable {
     ) throws(STOMPViolation) -> Int? {
         let start = scanner.position
         if let length = scanner.contentLength {
+            guard length <= limits.maximumBodyByteCount else {
+                try beginSkipping(&buffer, scanner)
+                return nil
+            }
             guard buffer.count > start + length else {
                 buffer.reserve(total: min(start + length + 1, Self.reservationLimit))
                 return nil
@@ -136,7 +209,11 @@ package struct STOMPFrameDecoder: Sendable {
         let length = searched - start
         guard length == 0 || command.allowsBody else { throw .bodyNotAllowed(command) }
         guard length <= limits.maximumBodyByteCount else {
-            throw .bodyTooLarge(maximum: limits.maximumBodyByteCount)
+            guard skipsLongMessages, command == .message else {
+                throw .bodyTooLarge(maximum: limits.maximumBodyByteCount)
+            }
+            try beginSkipping(&buffer, scanner)
+            return nil
         }
         return end == nil ? nil : length
     }
@@ -154,4 +231,12 @@ package struct STOMPFrameDecoder: Sendable {
         }
         headers.style = scanner.style(version)
     }
+}
+
+/// A MESSAGE above the limit, whose body was not kept.
+package struct STOMPSkippedMessage: Sendable {
+    /// The frame without its body.
+    package let frame: STOMPFrame
+    /// The length of the body in bytes.
+    package fileprivate(set) var byteCount: Int
 }

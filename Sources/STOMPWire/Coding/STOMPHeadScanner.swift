@@ -9,6 +9,8 @@ struct STOMPHeadScanner: Sendable {
     let role: STOMPRole
     let version: STOMPVersion?
     let limits: STOMPLimits
+    /// Whether a MESSAGE may announce a body above the limit, which is skipped then.
+    let skipsLongMessages: Bool
 
     /// The first byte that was not scanned; after the end of the head, the first byte behind it.
     private(set) var position = 0
@@ -28,8 +30,14 @@ struct STOMPHeadScanner: Sendable {
     private var isASCII = true
     private var mayHaveEscapes = false
 
-    init(role: STOMPRole, version: STOMPVersion?, limits: STOMPLimits) {
+    init(
+        role: STOMPRole,
+        version: STOMPVersion?,
+        limits: STOMPLimits,
+        skipsLongMessages: Bool
+    ) {
         self.role = role
+        self.skipsLongMessages = skipsLongMessages
         self.version = version
         self.limits = limits
     }
@@ -240,7 +248,10 @@ struct STOMPHeadScanner: Sendable {
             length = length * 10 + Int(byte &- UInt8(ascii: "0"))
         }
         guard length == 0 || command.allowsBody else { throw .bodyNotAllowed(command) }
-        guard length <= min(limits.maximumBodyByteCount, Int.max / 16) else {
+        guard
+            length <= min(limits.maximumBodyByteCount, Int.max / 16)
+                || skipsLongMessages && command == .message
+        else {
             throw .bodyTooLarge(maximum: limits.maximumBodyByteCount)
         }
         return length

@@ -22,8 +22,12 @@ extension STOMPClientConnection {
                     let beats = decoder.heartBeatByteCount &- heartBeatByteCount
                     noteTrace(of: frame, byteCount: waiting - buffer.count, beats: beats)
                 }
-                guard let frame else { return }
-                try handle(frame, at: now)
+                if let frame {
+                    try handle(frame, at: now)
+                } else {
+                    guard let message = decoder.takeSkipped() else { return }
+                    try handle(message, at: now)
+                }
             } catch {
                 close(.violation(error))
             }
@@ -62,6 +66,24 @@ extension STOMPClientConnection {
         case .connected: throw .connectedTwice
         default: throw .commandNotAllowed(frame.command)
         }
+    }
+
+    /// Acknowledges a message that was skipped, so that it does not come again.
+    private mutating func handle(
+        _ message: STOMPSkippedMessage,
+        at now: WireInstant
+    ) throws(STOMPViolation) {
+        switch state {
+        case .connected, .leaving, .disconnecting: break
+        case .idle, .connecting, .closed: return try handleFirst(message.frame, at: now)
+        }
+        hasProgress = true
+        guard let (id, token) = try scopes.receive(message.frame, in: version) else { return }
+        events.append(.skipped(message))
+        // An ACK of the mode `client` would be about earlier messages, too, which the app may not have taken. A later
+        // one is about this message.
+        guard let token, scopes.subscriptions[id]?.ackMode == .clientIndividual else { return }
+        try? send(.acknowledge(token), at: now)
     }
 
     // MARK: CONNECTED

@@ -42,6 +42,7 @@ package struct STOMPClientConnection: ProtocolCore {
     package init(configuration: STOMPClientConfiguration = STOMPClientConfiguration()) {
         self.configuration = configuration
         decoder = STOMPFrameDecoder(role: .client, limits: configuration.limits)
+        decoder.skipsLongMessages = true
         writer = STOMPFrameWriter(isTracing: configuration.isTracing)
         window = STOMPWindow(maximum: configuration.maximumInFlight)
     }

@@ -6,6 +6,8 @@ package enum STOMPClientEvent: Sendable {
     case connected(STOMPConnected)
     /// A message of an open subscription, with a token if it must be acknowledged.
     case message(subscriptionID: String, STOMPFrame, STOMPAckToken?)
+    /// A message above this side's limit, which was not kept; acknowledged where an ACK is about it alone.
+    case skipped(STOMPSkippedMessage)
     /// The server has carried out the request of a call.
     case receipt(any STOMPCall, STOMPReceivedHeaders)
     /// The server could not carry out the request of a call; the connection ends.

@@ -115,6 +115,8 @@ public struct WaybillError: Error, Sendable {
     private var isToldBusy = false
     /// Whether a token source failed for a temporary reason.
     package var mayPass = false
+    /// Whether the peer has broken the protocol in the same way again and again, so that another attempt cannot help.
+    package var isRepeated = false
     /// Whether interceptors have already decided against another attempt.
     package var isDecided = false
     /// Whether the request may have arrived, if the transport knows it better than the code tells.
@@ -143,7 +145,7 @@ public struct WaybillError: Error, Sendable {
 
     /// Whether the same request can succeed later unchanged.
     public var isRetryable: Bool {
-        Code.retryable.contains(code) || isServerBusy
+        Code.retryable.contains(code) && !isRepeated || isServerBusy
             || code == .tls && (underlying as? TLSFailure)?.reason.isRetryable == true
     }
 

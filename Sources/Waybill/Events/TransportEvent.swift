@@ -115,6 +115,8 @@ public struct TransportEvent: Sendable {
         public static let oldestQueued = DropReason(name: "the oldest in the queue made room")
         /// The full offline queue took no new messages.
         public static let queueFull = DropReason(name: "the queue was full")
+        /// The message was longer than the transport's limit; it was acknowledged and not kept.
+        public static let tooLarge = DropReason(name: "too large")
         /// The messages waited longer than allowed.
         public static let expired = DropReason(name: "expired")
 

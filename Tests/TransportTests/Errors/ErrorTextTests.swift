@@ -87,7 +87,7 @@ import WebSocketWire
     ]
 
     private static let eventStreamViolations: [EventStreamViolation] = [
-        .lineTooLong(maximum: 8), .eventTooLong(maximum: 8),
+        .lineTooLong(maximum: 8)
     ]
 
     private static let tlsFaults: [TLSFault] = [

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Public names", .timeLimit(.minutes(5)))
+@Suite("Public names", .timeLimit(.minutes(30)))
 struct PublicNamesTests {
     @Test("Each public name is in the list that is compiled beside Apple's modules")
     func complete() throws {

@@ -9,7 +9,7 @@ import WaybillTesting
 import WaybillWebSocket
 
 /// The output of `print`, `dump`, interpolation and mirrors for every public type. Each value contains a secret.
-@Suite("Secrets in what is printed, dumped and mirrored", .timeLimit(.minutes(5)))
+@Suite("Secrets in what is printed, dumped and mirrored", .timeLimit(.minutes(30)))
 struct ReflectionTests {
     private static let secret = "s3cret"
 

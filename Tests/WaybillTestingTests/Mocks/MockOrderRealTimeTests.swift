@@ -7,7 +7,7 @@
     import WireTestSupport
 
     /// Events of two threads at a mock, in every order that its locks allow.
-    @Suite("Mock transport: order", .realTime, .timeLimit(.minutes(5)))
+    @Suite("Mock transport: order", .realTime, .timeLimit(.minutes(30)))
     struct MockOrderRealTimeTests {
         private static let old = Request(topic: "old", command: .send)
         private static let new = Request(topic: "new", command: .send)
