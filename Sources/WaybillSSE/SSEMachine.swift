@@ -204,7 +204,9 @@ package struct SSEMachine: Sendable {
         let cause = outcome.error ?? WaybillError(.connectionLost, "the stream has ended")
         // A stream that has brought an event was healthy, however soon it ended.
         if hasEvents { schedule.restart() }
-        guard !outcome.isFinal, isUnattended,
+        // The schedule decides on a fault of TLS: a service that has accepted before may be changing its certificate.
+        let isFinal = outcome.isFinal && (outcome.isOwn || cause.code != .tls)
+        guard !isFinal, isUnattended,
             let drawn = schedule.delay(after: cause, at: now, random: random)
         else {
             let ending = Ending(outcome.error, opening: Self.noStream)

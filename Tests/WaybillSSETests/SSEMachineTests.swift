@@ -32,6 +32,25 @@ import WireCore
         return machine.attemptEnded(outcome, at: now) { 1_000_000_000 }
     }
 
+    @Test("A fault of TLS is final before the first opening only, unless an interceptor says so")
+    func secured() {
+        let failure = WaybillError(.tls, "unknown", underlying: TLSFailure(.unknownAuthority))
+        let fault = SSEOutcome(error: failure, isFinal: true)
+        var first = Self.machine()
+        _ = first.next(at: Self.start)
+        #expect(Self.word(Self.end(&first, fault)).hasPrefix("finish unknown"))
+        var machine = Self.machine()
+        _ = machine.next(at: Self.start)
+        _ = machine.connected()
+        _ = machine.opened(at: Self.start)
+        _ = Self.end(&machine, Self.lost)
+        _ = machine.retryNow()
+        #expect(Self.word(Self.end(&machine, fault)).hasPrefix("wait 1.0 unknown"))
+        _ = machine.retryNow()
+        let own = SSEOutcome(error: failure, isFinal: true, isOwn: true)
+        #expect(Self.word(Self.end(&machine, own)).hasPrefix("finish unknown"))
+    }
+
     // MARK: In words
 
     private static func word(_ instant: WireInstant) -> String {
