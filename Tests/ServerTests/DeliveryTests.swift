@@ -10,12 +10,12 @@ private struct MQTTBroker: Sendable, CustomTestStringConvertible {
     var version: MQTTConfiguration.Version
     var userName: String?
     var password: String?
+    /// How many messages it keeps for a subscriber that is absent; nil for all that are sent here.
+    var kept: Int?
 
     var testDescription: String { "\(name), MQTT \(version == .v5 ? "5" : "3.1.1")" }
 
     static let all: [MQTTBroker] = [
-        MQTTBroker(name: "Mosquitto", variable: "MOSQUITTO_PACKAGED", version: .v3_1_1),
-        MQTTBroker(name: "Mosquitto", variable: "MOSQUITTO_PACKAGED", version: .v5),
         MQTTBroker(
             name: "RabbitMQ",
             variable: "RABBITMQ_MQTT",
@@ -43,17 +43,48 @@ private struct MQTTBroker: Sendable, CustomTestStringConvertible {
 
     static let running = all.filter { TestServers.port($0.variable) != nil }
 
+    /// Mosquitto with a queue that has no limit.
+    static let unlimited = [MQTTConfiguration.Version.v3_1_1, .v5]
+        .map { MQTTBroker(name: "Mosquitto", variable: "MOSQUITTO", version: $0) }
+        .filter { _ in TestServers.port("MOSQUITTO") != nil }
+
+    static let packaged = [MQTTConfiguration.Version.v3_1_1, .v5]
+        .map {
+            MQTTBroker(
+                name: "Mosquitto",
+                variable: "MOSQUITTO_PACKAGED",
+                version: $0,
+                kept: 1_000
+            )
+        }
+        .filter { _ in TestServers.port("MOSQUITTO_PACKAGED") != nil }
+
     /// Connects with the default settings, except that a lost connection ends the test, and that a busy machine does not.
-    func connect() async throws -> (transport: MQTTTransport, provider: Provider<WireEntry>) {
+    ///
+    /// - Parameter name: The client identifier of a session that is kept; nil for none.
+    func connect(keepingSessionOf name: String? = nil) async throws
+        -> (transport: MQTTTransport, provider: Provider<WireEntry>)
+    {
         var configuration = MQTTConfiguration(version: version)
         configuration.acknowledgementTimeout = TestServers.patience
         configuration.connectTimeout = TestServers.patience
         configuration.reconnection = .never
+        configuration.userName = userName
+        configuration.password = password
+        if let name {
+            configuration.clientIdentifier = name
+            configuration.cleanStart = false
+            configuration.sessionExpiry = .seconds(600)
+            // They may come before their listener does.
+            var late = LateDeliveryPolicy()
+            late.messageLimit = 10_000
+            configuration.lateDelivery = late
+        }
         let url = TestServers.url(variable, "mqtt")
         let transport = try MQTTTransport(url: url, configuration: configuration)
         let provider = Provider<WireEntry>(transport: transport)
-        let options = ConnectOptions(userName: userName, password: password)
-        try await provider.request(.connect(options))
+        // A session is resumed by the subscription, or its messages would come before their listener.
+        if name == nil { try await provider.request(.connect()) }
         return (transport, provider)
     }
 }
@@ -61,7 +92,7 @@ private struct MQTTBroker: Sendable, CustomTestStringConvertible {
 @Suite(
     "Delivery to a slow consumer",
     .enabled(
-        if: !MQTTBroker.running.isEmpty,
+        if: !(MQTTBroker.running + MQTTBroker.packaged).isEmpty,
         "no broker is running: Tests/Servers/with mosquitto rabbitmq activemq ejabberd nats -- swift test"
     ),
     .timeLimit(.minutes(30))
@@ -69,7 +100,7 @@ private struct MQTTBroker: Sendable, CustomTestStringConvertible {
 struct DeliveryTests {
     @Test(
         "5,000 messages of QoS 1 at full speed reach a loop that takes 1 ms for each",
-        arguments: MQTTBroker.running
+        arguments: MQTTBroker.running + MQTTBroker.unlimited
     )
     private func slowConsumer(broker: MQTTBroker) async throws {
         let count = 5_000
@@ -104,5 +135,51 @@ struct DeliveryTests {
         #expect(numbers == Set(0..<count))
         await sender.shutdown()
         await listener.shutdown()
+    }
+
+    @Test(
+        "1,500 messages of QoS 1 for an absent subscriber: what each broker keeps by default",
+        arguments: MQTTBroker.running + MQTTBroker.packaged
+    )
+    private func absent(broker: MQTTBroker) async throws {
+        let count = 1_500
+        let name = "absent\(UInt32.random(in: 0 ... .max))"
+        let topic = "waybill/\(name)"
+        func listen() async throws -> (MQTTTransport, Messages<Message>) {
+            let (transport, provider) = try await broker.connect(keepingSessionOf: name)
+            return (transport, try await provider.messages(.subscribe(topic, .atLeastOnce)))
+        }
+        let (first, messages) = try await listen()
+        await first.shutdown()
+        withExtendedLifetime(messages) {}
+        let (sender, sending) = try await broker.connect()
+        // The publisher hears of no loss.
+        for number in 0..<count {
+            try await sending.request(.send(.init("\(number)"), to: topic, .atLeastOnce))
+        }
+        let (second, rest) = try await listen()
+        let caller = Task {
+            while !Task.isCancelled {
+                try await sending.request(.send(.init("over"), to: topic, .atLeastOnce))
+                try await Task.sleep(for: .milliseconds(200))
+            }
+        }
+        var numbers: Set<Int> = []
+        var ends = 0
+        for try await message in rest {
+            if let number = message.text.flatMap({ Int($0) }) {
+                numbers.insert(number)
+            } else {
+                // Brokers let new messages overtake those that they keep.
+                ends += 1
+                if ends == 10 { break }
+            }
+        }
+        caller.cancel()
+        print("| \(broker.testDescription) | \(count) | \(numbers.count) |")
+        #expect(numbers.count == broker.kept ?? count)
+        _ = await caller.result
+        await sender.shutdown()
+        await second.shutdown()
     }
 }

@@ -32,10 +32,10 @@ mosquitto_run() {
     echo $! >> "$1/mosquitto.pid"
 }
 
-# Debian's settings, except that no message is dropped from a full queue: mosquitto_run_packaged FOLDER PORT.
+# Debian's settings: mosquitto_run_packaged FOLDER PORT.
 mosquitto_run_packaged() {
     printf '%s\n' "listener $2 127.0.0.1" 'allow_anonymous true' 'user root' 'log_dest stderr' \
-        'max_queued_messages 0' > "$1/packaged.conf"
+        > "$1/packaged.conf"
     mosquitto -c "$1/packaged.conf" > "$1/packaged.log" 2>&1 &
     echo $! >> "$1/mosquitto.pid"
 }
