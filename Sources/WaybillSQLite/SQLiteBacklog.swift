@@ -337,6 +337,15 @@ struct SQLiteBacklog {
         }
     }
 
+    /// Notes that another file has taken the place of the one with the stored messages.
+    ///
+    /// Numbers go on, because users may still name the messages of that one.
+    mutating func beginAnew(_ session: String?) {
+        sizes = sizes.filter { insertions[$0.key] != nil }
+        byteCount = insertionBytes
+        changes.beginAnew(session)
+    }
+
     // MARK: The end
 
     /// Accepts nothing any more; what was accepted waits for a last transaction.

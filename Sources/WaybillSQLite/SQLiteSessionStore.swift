@@ -207,13 +207,14 @@ public final class SQLiteSessionStore: SessionStore {
     /// In a session (``beginSession(_:)``) a message of QoS 2 that is too old is returned with the expiry
     /// `Date.distantPast`. Its exchange has to end at the server. The transport does that, and reports `sendFailed`.
     ///
-    /// Each call counts an attempt for each message. A message that cannot be read stays in the file, and is told by
-    /// ``Event/unreadable(id:_:)``. A disk without room does not hinder reading.
+    /// Each call counts an attempt for each message. A message that cannot be read, or exceeds
+    /// ``Options/maximumByteCount`` with those before it, stays in the file, and is told by ``Event/unreadable(id:_:)``.
+    /// A disk without room does not hinder reading.
     ///
     /// - Throws: ``SQLiteStoreError``, if the file cannot be read at all.
     public func messages() throws(SQLiteStoreError) -> [StoredMessage] {
         let (messages, events) = try onQueue { () throws(SQLiteStoreError) in
-            let rows = try file.messages()
+            let rows = try file.messages(within: Int64(max(0, options.maximumByteCount)))
             var events = rows.unreadable.map { Event.unreadable(id: $0.id, $0.error) }
             let now = clock()
             let oldest =
