@@ -144,7 +144,10 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                     .notConnected,
                     "the connection is over: nothing was sent",
                     after: cause
-                )
+                ),
+            // Later attempts may succeed, unless the peer has refused the client.
+            lasting: isForGood
+                ? .shutDown : cause.flatMap { $0.isRetryable ? nil : $0.arriving(false) }
         )
         let series: Series? = state.withLock { state in
             state.machine.concluded()
@@ -154,7 +157,8 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         series?.conclusion.resolve(.success(()))
     }
 
-    var clock: any TimerSource { environment.clock }
+    /// The clock of all time limits.
+    package var clock: any TimerSource { environment.clock }
 
     // MARK: Connecting
 
@@ -230,7 +234,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         }
     }
 
-    /// Starts to make a connection for a subscription, unless there is one or one is being made.
+    /// Starts to make a connection for a subscription or a send, unless there is one or one is being made.
     ///
     /// Does not wait for the connection.
     ///

@@ -202,7 +202,10 @@ struct StoreFlushTests {
     func failed() async throws {
         let store = LazyStore(hangs: true)
         // No connection can be made.
-        let (transport, provider) = try scripted([], clock: clock) { $0.store = store }
+        let (transport, provider) = try scripted([], clock: clock) {
+            $0.store = store
+            $0.offlineQueue.waitsForConnection = false
+        }
         let isOver = Promise<Void>()
         isOver.resolve { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { store.flushCount == 1 }
@@ -221,7 +224,10 @@ struct StoreFlushTests {
     )
     func failedAndStored() async throws {
         let store = LazyStore(hangs: true)
-        let (transport, provider) = try scripted([], clock: clock) { $0.store = store }
+        let (transport, provider) = try scripted([], clock: clock) {
+            $0.store = store
+            $0.offlineQueue.waitsForConnection = false
+        }
         let isOver = Promise<Void>()
         isOver.resolve { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { store.flushCount == 1 }
@@ -271,7 +277,10 @@ struct StoreFlushTests {
     @Test("A send that has waited for a lost connection was never sent, and its error says so")
     func offline() async throws {
         let script = ScriptedByteStream.accepted(.expect(Self.publish), .finish)
-        let (transport, provider) = try client(script, LazyStore()) { $0.cleanStart = true }
+        let (transport, provider) = try client(script, LazyStore()) {
+            $0.cleanStart = true
+            $0.offlineQueue.waitsForConnection = false
+        }
         let first = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { !provider.isConnected && script.isComplete }
         let second = Task { try await provider.request(.send("y", qos: .atLeastOnce)) }
