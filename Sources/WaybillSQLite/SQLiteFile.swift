@@ -20,7 +20,7 @@ final class SQLiteFile: @unchecked Sendable {
         var unreadable: [(id: StoredMessage.ID?, error: SQLiteStoreError)] = []
     }
 
-    private let path: String
+    let path: String
     private var database: SQLiteDatabase?
     /// Set while the file is closed because it is gone: whether another one has to be begun, or the log alone is gone.
     private var beginsAnother: Bool?

@@ -131,13 +131,17 @@ public final class SQLiteSessionStore: SessionStore {
 
     /// Writes what waits, and returns when that is on the disk, however long the disk takes.
     ///
-    /// - Throws: ``SQLiteStoreError``, if it could not be written; the store tries it again.
+    /// - Throws: ``SQLiteStoreError``, if it could not be written; the store tries it again. `closed` if a message was
+    ///     removed after ``close()``: it is still in the file.
     public func flush() async throws(SQLiteStoreError) {
         let result: Result<Void, SQLiteStoreError> = await withCheckedContinuation { continuation in
             state.withLock { $0.backlog.flush { continuation.resume(returning: $0) } }
             plan()
         }
         try result.get()
+        guard state.withLock({ $0.backlog.ignoredCount == 0 }) else {
+            throw SQLiteStoreError(.closed, path: file.path)
+        }
     }
 
     // MARK: Messages

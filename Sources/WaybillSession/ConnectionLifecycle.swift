@@ -359,7 +359,9 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                 within: settings.closeTimeout,
                 abandonment: .shutDown.arriving(true)
             )
-        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake, .conclude: return
+        // What an earlier end has left to be written.
+        case .conclude: break
+        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake: return
         }
         apply { _ in Step(action: .conclude(nil, isForGood: true)) }
         await dialect.flush(within: settings.closeTimeout)

@@ -180,7 +180,27 @@ struct StoreFlushTests {
         await transport.shutdown()
     }
 
-    @Test("A message is removed before its caller learns of the acknowledgement")
+    @Test("A shutdown after the end of the connection waits for the store, too")
+    func shutDownLater() async throws {
+        let script = ScriptedByteStream.accepted(
+            .expect(Self.publish),
+            .reply(Self.puback),
+            .finish
+        )
+        let store = LazyStore()
+        let (transport, provider) = try client(script, store) { $0.reconnection = .never }
+        try await provider.request(.send("x", qos: .atLeastOnce))
+        try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected") }
+        #expect(store.messages().count == 1)
+        await transport.shutdown()
+        #expect(store.messages() == [])
+        // A second one has nothing to wait for.
+        let count = store.flushCount
+        await transport.shutdown()
+        #expect(store.flushCount == count)
+    }
+
+    @Test("The removal of an acknowledged message waits for the next flush")
     func order() async throws {
         let script = ScriptedByteStream.accepted(.expect(Self.publish), .reply(Self.puback))
         let store = LazyStore()
