@@ -89,19 +89,56 @@ int waybill_sqlite_is_available(void) {
 }
 #endif
 
-int waybill_sqlite_claim(const char *path, uint64_t *device, uint64_t *inode, int *is_new) {
-    // SQLite gives its own files the permissions of this one. A file that is there is not opened: closing it would
-    // end the locks that this process has on it.
-    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file >= 0) close(file);
-    if (is_new != NULL) *is_new = file >= 0;
+int waybill_sqlite_identify(const char *path, uint64_t *device, uint64_t *inode, int64_t *size) {
     struct stat status;
     if (stat(path, &status) != 0) return errno;
     // A pipe or a device could make the first read wait forever.
     if (!S_ISREG(status.st_mode)) return S_ISDIR(status.st_mode) ? EISDIR : ENXIO;
     *device = (uint64_t)status.st_dev;
     *inode = (uint64_t)status.st_ino;
+    *size = (int64_t)status.st_size;
     return 0;
+}
+
+// Makes a database without tables (sqlite.org/fileformat2.html, 1.3 and 1.6).
+static int make_database(const char *path) {
+    unsigned char page[4096] = {0};
+    memcpy(page, "SQLite format 3", 16);
+    page[16] = sizeof page >> 8;
+    page[18] = page[19] = 1;
+    page[21] = 64;
+    page[22] = page[23] = 32;
+    // The number of changes, that of pages, and the change that has counted them.
+    page[27] = page[31] = page[95] = 1;
+    memcpy(page + 68, "WbSt", 4);
+    // An empty leaf of the table of tables, whose cells begin at the end of the page.
+    page[100] = 13;
+    page[105] = sizeof page >> 8;
+    // SQLite gives its own files the permissions of this one.
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) return errno;
+    int code = 0;
+    ssize_t count = write(file, page, sizeof page);
+    if (count != sizeof page) code = count < 0 ? errno : ENOSPC;
+    // Otherwise the name may be on the disk before the page.
+    if (code == 0 && fsync(file) != 0) code = errno;
+    close(file);
+    if (code != 0) unlink(path);
+    return code;
+}
+
+int waybill_sqlite_make(const char *path, const char *temporary, int *is_new) {
+    struct stat status;
+    *is_new = 0;
+    if (stat(path, &status) == 0) return 0;
+    int code = make_database(temporary);
+    if (code != 0) return code;
+    if (link(temporary, path) != 0) code = errno;
+    unlink(temporary);
+    // A file system without links. A process that is killed meanwhile may leave a file that is too short.
+    if (code != 0 && code != EEXIST) code = make_database(path);
+    *is_new = code == 0;
+    return code == EEXIST ? 0 : code;
 }
 
 void waybill_sqlite_pause(void) {

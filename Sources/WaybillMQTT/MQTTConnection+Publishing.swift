@@ -13,7 +13,8 @@ extension MQTTConnection {
         timeout: Duration?,
         isObserved: Bool,
         storedNumber: UInt64? = nil,
-        isSentOnce: Bool = false
+        isSentOnce: Bool = false,
+        lastsUntil: WireInstant? = nil
     ) async throws -> Receipt {
         guard publish.qos != .atMostOnce else {
             let pause = try submitAtMostOnce(publish, request, isObserved: isObserved)
@@ -31,7 +32,8 @@ extension MQTTConnection {
                         call,
                         isObserved: isObserved,
                         storedNumber: storedNumber,
-                        isSentOnce: isSentOnce
+                        isSentOnce: isSentOnce,
+                        lastsUntil: lastsUntil
                     )
                 },
                 withdrawing: { [session] in session.cancel($0) }
@@ -78,7 +80,8 @@ extension MQTTConnection {
         storedNumber: UInt64? = nil,
         isSentAnew: Bool = false,
         isSentOnce: Bool = false,
-        suspicion: ReplaySuspicion.Record = .clear
+        suspicion: ReplaySuspicion.Record = .clear,
+        lastsUntil: WireInstant? = nil
     ) throws(WaybillError) {
         do throws(MQTTSendError) {
             try driver.withCore { (core, now) throws(MQTTSendError) in
@@ -91,7 +94,8 @@ extension MQTTConnection {
                         storedNumber: storedNumber,
                         isSentAnew: isSentAnew,
                         isSentOnce: isSentOnce,
-                        suspicion: suspicion
+                        suspicion: suspicion,
+                        lastsUntil: lastsUntil
                     )
                     try core.publish(message, call: call, timeout: timeout, at: now)
                 }

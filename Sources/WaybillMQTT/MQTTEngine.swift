@@ -33,7 +33,9 @@ final class MQTTEngine: Sendable {
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout,
-            drainTimeout: configuration.drainTimeout
+            drainTimeout: configuration.drainTimeout,
+            waitsForConnection: configuration.offlineQueue.waitsForConnection
+                ?? (configuration.offlineQueue.isEnabled && configuration.store?.isOnDisk == true)
         )
         var restored: MQTTSessionState?
         var outbox: MQTTOutbox?

@@ -178,6 +178,10 @@ final class MQTTLeftMessages: Sendable {
         }
         // The exchange has begun with this quality of service.
         options.qos = message.options.qos
+        // An interceptor that adds an expiry has added it to the stored one, which has begun, too.
+        if let stated = options.expiry, let end = message.expiry {
+            options.expiry = min(stated, StoredMessage.expiry(end.timeIntervalSinceNow))
+        }
         do throws(WaybillError) {
             return .success(try packet(message, request, options))
         } catch {

@@ -18,6 +18,29 @@ struct MQTTSender: Sendable {
     var configuration: MQTTConfiguration { connector.configuration }
     var session: MQTTSession { connector.session }
 
+    /// How long a send waits, and for what.
+    private struct Terms: Sendable {
+        /// The number of the message in the store; nil if it is not stored.
+        var storedNumber: UInt64?
+        /// Whether the send waits for any connection.
+        let isLasting: Bool
+        let options: SendOptions
+        /// The time of the call.
+        let begun: WireInstant
+
+        /// The rest of the stated time limit, which counts from the call for a message that is stored and waits.
+        func timeLeft(at now: WireInstant) -> Duration? {
+            guard isLasting, storedNumber != nil else { return options.timeout }
+            return options.timeout.map { max($0 - begun.duration(to: now), .zero) }
+        }
+
+        /// The end of the message; nil if the time limit of its acknowledgement counts instead.
+        var end: WireInstant? {
+            guard isLasting, storedNumber != nil, options.timeout == nil else { return nil }
+            return options.expiry.map(begun.advanced) ?? WireInstant(nanoseconds: .max)
+        }
+    }
+
     /// Sends, and reports the result.
     func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
         let begun = events.timestamp
@@ -26,6 +49,14 @@ struct MQTTSender: Sendable {
             let publish = try MQTTPublishMapping.packet(request, options, version: version)
             if request.expectsReply { return try await reply(to: publish, request, options) }
             let isObserved = begun != nil
+            var terms = Terms(
+                isLasting: lifecycle.requests.waits(
+                    options,
+                    isAcknowledged: options.qos != .atMostOnce
+                ),
+                options: options,
+                begun: lifecycle.clock.now
+            )
             let receipt: Receipt
             if let outbox, options.qos != .atMostOnce, !options.isSentOnce {
                 receipt = try await outbox.keeping(
@@ -34,10 +65,11 @@ struct MQTTSender: Sendable {
                     within: options.timeout ?? configuration.acknowledgementTimeout,
                     in: session
                 ) { number in
-                    try await send(publish, request, options, isObserved, storedNumber: number)
+                    terms.storedNumber = number
+                    return try await send(publish, request, terms, isObserved)
                 }
             } else {
-                receipt = try await send(publish, request, options, isObserved)
+                receipt = try await send(publish, request, terms, isObserved)
             }
             guard options.qos != .atMostOnce else { return receipt }
             events.reportSend(topic, byteCount: byteCount, qos: options.qos, nil, since: begun)
@@ -51,16 +83,18 @@ struct MQTTSender: Sendable {
     private func send(
         _ publish: MQTTPublish,
         _ request: Request,
-        _ options: SendOptions,
-        _ isObserved: Bool,
-        storedNumber: UInt64? = nil
+        _ terms: Terms,
+        _ isObserved: Bool
     ) async throws -> Receipt {
         let isAcknowledged = publish.qos != .atMostOnce
-        return try await lifecycle.requests.sending {
-            guard !options.isSentOnce,
-                lifecycle.requests.queues(isAcknowledged: isAcknowledged)
+        return try await lifecycle.requests.sending(isLasting: terms.isLasting) {
+            guard !terms.options.isSentOnce,
+                lifecycle.requests.queues(
+                    isAcknowledged: isAcknowledged,
+                    isLasting: terms.isLasting
+                )
             else { return nil }
-            return try await queued(publish, request, options, storedNumber)
+            return try await queued(publish, request, terms)
         } connection: {
             try await connector.connection(for: request) { () throws(WaybillError) in
                 try check(publish, request)
@@ -69,36 +103,38 @@ struct MQTTSender: Sendable {
             try await connection.publish(
                 publish,
                 request,
-                timeout: options.timeout,
+                timeout: terms.timeLeft(at: lifecycle.clock.now),
                 isObserved: isObserved,
-                storedNumber: storedNumber,
-                isSentOnce: options.isSentOnce
+                storedNumber: terms.storedNumber,
+                isSentOnce: terms.options.isSentOnce,
+                lastsUntil: terms.end
             )
         }
     }
 
-    /// Publishes in the order of the calls, when the connection is back.
+    /// Publishes in the order of the calls, when there is a connection again, or one at last.
     private func queued(
         _ publish: MQTTPublish,
         _ request: Request,
-        _ options: SendOptions,
-        _ storedNumber: UInt64?
+        _ terms: Terms
     ) async throws -> Receipt {
         try check(publish, request)
-        let stated =
-            configuration.offlineQueue.timeToLive ?? options.timeout
-            ?? configuration.acknowledgementTimeout
+        let clock = lifecycle.clock
+        let usual = terms.end == nil ? configuration.acknowledgementTimeout : nil
+        let stated = configuration.offlineQueue.timeToLive ?? terms.timeLeft(at: clock.now) ?? usual
         let answer: MQTTAnswer = try await lifecycle.requests.queued(
             request,
-            timeout: min(stated, options.expiry ?? stated),
-            willSucceed: session.removal(of: storedNumber),
+            timeout: [stated, terms.options.expiry].compactMap { $0 }.min(),
+            greeting: terms.isLasting ? connector.greeting(for: request) : nil,
+            willSucceed: session.removal(of: terms.storedNumber),
             send: { connection, call throws(WaybillError) in
                 try connection.submit(
                     publish,
                     request,
-                    timeout: options.timeout,
+                    timeout: terms.timeLeft(at: clock.now),
                     call,
-                    storedNumber: storedNumber
+                    storedNumber: terms.storedNumber,
+                    lastsUntil: terms.end
                 )
             },
             withdraw: { [session] call in session.cancel(call) }

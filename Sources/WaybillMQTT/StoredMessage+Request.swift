@@ -10,9 +10,9 @@ package import Waybill
 extension StoredMessage {
     /// - Parameters:
     ///   - request: The request after the interceptors; the entry's own one is stored.
-    ///   - options: The options of its command, whose quality of service is that of the exchange.
+    ///   - options: The options of its command, whose quality of service and expiry are those of the packet.
     init(_ request: Request, _ options: SendOptions) {
-        let qos = options.qos
+        let (qos, expiry) = (options.qos, options.expiry)
         var (request, options) = (request, options)
         if let original = request.chain?.original, case .send(let stated) = original.command {
             (request, options) = (original, stated)
@@ -24,7 +24,7 @@ extension StoredMessage {
             headers: request.headers.map { [$0.name, $0.value] },
             qos: qos == .exactlyOnce ? 2 : 1,
             isRetained: options.retain,
-            expiry: options.expiry.map { Date() + $0 / .seconds(1) },
+            expiry: (expiry ?? options.expiry).map { Date() + $0 / .seconds(1) },
             responseTopic: options.responseTopic,
             correlationData: options.correlationData,
             isText: options.isText,
@@ -58,6 +58,12 @@ extension StoredMessage {
         )
     }
 
+    /// Makes an expiry of what is left of a message's time.
+    static func expiry(_ rest: TimeInterval) -> Duration {
+        // A store may return any date; a century is as good as a million years.
+        .seconds(min(max(1, rest), Double(UInt32.max)))
+    }
+
     /// Makes the request again, with the rest of its time.
     ///
     /// - Throws: `timedOut` if the message has expired.
@@ -68,8 +74,7 @@ extension StoredMessage {
         if let expiry {
             let rest = expiry.timeIntervalSince(now)
             guard rest > 0 else { throw expiryError }
-            // A store may return any date; a century is as good as a million years.
-            options.expiry = .seconds(min(max(1, rest), Double(UInt32.max)))
+            options.expiry = Self.expiry(rest)
         }
         let request = Request(
             topic: topic,

@@ -9,7 +9,7 @@ import WireCore
 /// | a message, and the next transaction has room | accepted: it waits for the transaction | refused: closed |
 /// | a message, and the next transaction is full | its caller waits, in order | refused: closed |
 /// | a change | waits for the transaction, with earlier changes of the same thing replaced | ignored |
-/// | a removal of a message that waits | neither is written | ignored |
+/// | a removal of a message that waits | neither is written | counted as not written |
 /// | a caller is withdrawn, and no transaction has its message | its message is forgotten | the same |
 /// | a transaction begins | it takes everything that waits; waiting callers are accepted | waiting callers are refused |
 /// | the end, after a last transaction | | what it has not written is discarded and told |
@@ -57,6 +57,8 @@ struct SQLiteBacklog {
     let isBatched: Bool
     /// Whether nothing is accepted any more.
     private(set) var isClosed = false
+    /// The number of removals that have come after that: their messages stay in the file.
+    private(set) var ignoredCount = 0
     /// The number of the last message.
     private(set) var last: StoredMessage.ID
     /// The sizes of all messages that are stored or wait for a transaction.
@@ -112,7 +114,7 @@ struct SQLiteBacklog {
     /// The number of changes that wait for the next transaction.
     var changeCount: Int { changes.count }
     /// The number of messages and changes that wait for the next transaction.
-    var unwrittenCount: Int { insertions.count + changes.unwrittenCount }
+    var unwrittenCount: Int { insertions.count + changes.unwrittenCount + ignoredCount }
     /// The number of callers that wait for room.
     var callerCount: Int { waiting.count }
 
@@ -195,7 +197,11 @@ struct SQLiteBacklog {
     }
 
     mutating func remove(_ id: StoredMessage.ID) {
-        guard !isClosed, let size = sizes.removeValue(forKey: id) else { return }
+        guard let size = sizes.removeValue(forKey: id) else { return }
+        guard !isClosed else {
+            ignoredCount += 1
+            return
+        }
         byteCount -= size
         if let insertion = insertions.removeValue(forKey: id) {
             insertionBytes -= insertion.size
@@ -335,6 +341,15 @@ struct SQLiteBacklog {
         return waiting.valuesInKeyOrder.map { caller in
             { @Sendable in caller.completion(.failure(error)) }
         }
+    }
+
+    /// Notes that another file has taken the place of the one with the stored messages.
+    ///
+    /// Numbers go on, because users may still name the messages of that one.
+    mutating func beginAnew(_ session: String?) {
+        sizes = sizes.filter { insertions[$0.key] != nil }
+        byteCount = insertionBytes
+        changes.beginAnew(session)
     }
 
     // MARK: The end

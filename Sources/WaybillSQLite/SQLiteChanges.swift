@@ -39,6 +39,13 @@ struct SQLiteChanges {
         isClearing = true
     }
 
+    /// Forgets the changes of messages in a file that is gone, and names its session in the file that follows.
+    mutating func beginAnew(_ name: String?) {
+        isClearing = false
+        (removals, stages, ends) = ([], [:], [:])
+        session = session ?? name
+    }
+
     mutating func loseSession() {
         isSessionLost = true
         stages = [:]

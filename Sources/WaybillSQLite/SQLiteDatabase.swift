@@ -17,7 +17,9 @@ final class SQLiteDatabase {
     private let handle: UnsafeMutableRawPointer
     private var statements: [SQLiteStatement: UnsafeMutableRawPointer] = [:]
     /// Released after the file is closed.
-    private let claim: SQLiteFileClaim
+    let claim: SQLiteFileClaim
+    /// The log, which SQLite keeps open; nil before it does.
+    private var log: SQLiteFileIdentity?
 
     /// Opens the file.
     ///
@@ -49,6 +51,16 @@ final class SQLiteDatabase {
     /// Has closing leave the log as it is, for a file that is not a store or is damaged.
     func keepLog(_ keepsLog: Bool) {
         waybill_sqlite_keep_log(handle, keepsLog ? 1 : 0)
+    }
+
+    /// Notes the log that SQLite has opened.
+    func noteLog() {
+        log = SQLiteFileIdentity.of(claim.path + "-wal")
+    }
+
+    /// Whether the paths still lead to the open file and to its open log.
+    var isCurrent: Bool {
+        claim.isCurrent && SQLiteFileIdentity.of(claim.path + "-wal") == log
     }
 
     deinit {

@@ -20,8 +20,10 @@ final class SQLiteFile: @unchecked Sendable {
         var unreadable: [(id: StoredMessage.ID?, error: SQLiteStoreError)] = []
     }
 
-    private let path: String
+    let path: String
     private var database: SQLiteDatabase?
+    /// Set while the file is closed because it is gone: whether another one has to be begun, or the log alone is gone.
+    private var beginsAnother: Bool?
 
     init(_ database: SQLiteDatabase, path: String) {
         self.database = database
@@ -34,8 +36,29 @@ final class SQLiteFile: @unchecked Sendable {
     }
 
     private func open() throws(SQLiteStoreError) -> SQLiteDatabase {
-        guard let database else { throw SQLiteStoreError(.closed, path: path) }
+        guard let database else {
+            throw SQLiteStoreError(beginsAnother == nil ? .closed : .gone, path: path)
+        }
         return database
+    }
+
+    /// Opens a file in place of one that is gone.
+    ///
+    /// - Returns: Whether it is another file, and what to report.
+    /// - Throws: ``SQLiteStoreError``. The next call tries it again.
+    func replace(
+        _ options: SQLiteSessionStore.Options
+    ) throws(SQLiteStoreError) -> (isAnother: Bool, events: [SQLiteSessionStore.Event]) {
+        // Asked while the file is open: another one may get its inode after that.
+        guard let isAnother = beginsAnother ?? database.map({ !$0.claim.isCurrent }) else {
+            return (false, [])
+        }
+        beginsAnother = isAnother
+        // Closing writes the log to the file if the log alone was deleted.
+        database = nil
+        let (opened, events) = try SQLiteOpening.replace(path, options, isAnother: isAnother)
+        (database, beginsAnother) = (opened, nil)
+        return (isAnother, events)
     }
 
     private func unreadable(_ what: String) -> SQLiteStoreError {
@@ -88,14 +111,28 @@ final class SQLiteFile: @unchecked Sendable {
         return (number, unreadable("a setting (the last number, or the name of the session)"))
     }
 
-    /// Returns all messages, in the order of their numbers, each with the time when it was stored.
-    func messages() throws(SQLiteStoreError) -> Rows<(message: StoredMessage, stored: Int64)> {
+    /// Returns messages, in the order of their numbers, each with the time when it was stored.
+    ///
+    /// - Parameter limit: The greatest sum of their sizes. A message that exceeds it is not read.
+    /// - Returns: The messages.
+    /// - Throws: ``SQLiteStoreError``.
+    func messages(
+        within limit: Int64
+    ) throws(SQLiteStoreError) -> Rows<(message: StoredMessage, stored: Int64)> {
         var rows = Rows<(message: StoredMessage, stored: Int64)>()
+        var rest = limit
         try open().rows(.messages) { row in
+            let id = row.integer(0).map { UInt64(bitPattern: $0) }
+            let size = (row.integer(SQLiteRow.size) ?? 0) + SQLiteBacklog.overhead
+            guard size <= rest else {
+                let detail = "the file has more than \(limit) bytes of messages"
+                rows.unreadable.append((id, SQLiteStoreError(.full, detail, path: path)))
+                return
+            }
             do throws(UnreadableColumn) {
                 rows.values.append((try StoredMessage(row), row.integer(7) ?? .max))
+                rest -= size
             } catch {
-                let id = row.integer(0).map { UInt64(bitPattern: $0) }
                 rows.unreadable.append((id, unreadable("the column \(error.name) of a message")))
             }
         }
@@ -107,11 +144,19 @@ final class SQLiteFile: @unchecked Sendable {
         try transaction { database throws(SQLiteStoreError) in try database.run(.countAttempt) }
     }
 
-    func filters() throws(SQLiteStoreError) -> Rows<String> {
+    /// Returns filters.
+    ///
+    /// - Parameter limit: The greatest sum of their sizes; a filter that exceeds it is not read.
+    /// - Returns: The filters.
+    /// - Throws: ``SQLiteStoreError``.
+    func filters(within limit: Int64) throws(SQLiteStoreError) -> Rows<String> {
         var rows = Rows<String>()
+        var rest = limit
         try open().rows(.filters) { row in
-            if let filter = row.text(0) {
+            let size = (row.integer(1) ?? 0) + SQLiteBacklog.overhead
+            if size <= rest, let filter = row.text(0) {
                 rows.values.append(filter)
+                rest -= size
             } else {
                 rows.unreadable.append((nil, unreadable("a filter")))
             }
@@ -228,8 +273,10 @@ final class SQLiteFile: @unchecked Sendable {
     ) throws(SQLiteStoreError) -> Result {
         let database = try open()
         try database.run(.begin)
-        do {
+        do throws(SQLiteStoreError) {
             let result = try body(database)
+            // As late as it can be, and before anyone is told that something is stored.
+            guard database.isCurrent else { throw SQLiteStoreError(.gone, path: path) }
             try database.run(.commit)
             return result
         } catch {

@@ -7,28 +7,62 @@ import WireCore
     import Foundation
 #endif
 
+/// What tells a file from all others that exist: the same for all its names and links.
+struct SQLiteFileIdentity: Hashable {
+    /// A file that was found.
+    struct Found {
+        let identity: SQLiteFileIdentity
+        let byteCount: Int64
+    }
+
+    /// The system's error.
+    struct Failure: Error {
+        let number: Int32
+    }
+
+    private var device: UInt64 = 0
+    private var inode: UInt64 = 0
+
+    /// Finds a regular file.
+    static func find(_ path: String) -> Result<Found, Failure> {
+        var identity = SQLiteFileIdentity()
+        var byteCount: Int64 = 0
+        let code = waybill_sqlite_identify(path, &identity.device, &identity.inode, &byteCount)
+        guard code == 0 else { return .failure(Failure(number: code)) }
+        return .success(Found(identity: identity, byteCount: byteCount))
+    }
+
+    /// The identity of a regular file; nil without one.
+    static func of(_ path: String) -> SQLiteFileIdentity? { try? find(path).get().identity }
+}
+
 /// The right of one store of this process to open a file; released with the last reference.
 ///
 /// SQLite's locks keep other processes out. Within a process they are not enough: the kernel drops a process's locks on
 /// a file when the process closes any descriptor of the file (POSIX, `fcntl`). A second store therefore must not even
 /// open it. Symbolic and hard links lead to the same claim.
 final class SQLiteFileClaim: Sendable {
-    private typealias Claimed = (identity: Identity, number: UInt64)
-
-    private struct Identity: Hashable {
-        var device: UInt64 = 0
-        var inode: UInt64 = 0
+    private struct Claimed {
+        let file: SQLiteFileIdentity.Found
+        let number: UInt64
+        let isNew: Bool
     }
 
     /// The claims of the process, each with its number.
-    private static let claimed = Locked<(claims: [Identity: UInt64], last: UInt64)>(([:], 0))
+    private static let claimed = Locked<(claims: [SQLiteFileIdentity: UInt64], last: UInt64)>(
+        ([:], 0)
+    )
 
     /// The absolute path.
     let path: String
-    private let identity: Identity
+    let identity: SQLiteFileIdentity
+    /// Whether the claim has made the file.
+    let isNew: Bool
+    /// The size of the file when it was claimed, in bytes.
+    let byteCount: Int64
     private let number: UInt64
 
-    /// Claims the file, and makes an empty one if there is none.
+    /// Claims the file, and makes one without tables if there is none.
     ///
     /// Waits 50 milliseconds for a store that has the file. A claim ends just after its file is closed, and until then
     /// another file may already have the inode of one that was deleted.
@@ -47,7 +81,9 @@ final class SQLiteFileClaim: Sendable {
             waybill_sqlite_pause()
             made = Self.claim(absolute, path)
         }
-        (identity, number) = try made.get()
+        let claimed = try made.get()
+        (identity, byteCount) = (claimed.file.identity, claimed.file.byteCount)
+        (number, isNew) = (claimed.number, claimed.isNew)
         self.path = absolute
     }
 
@@ -55,24 +91,32 @@ final class SQLiteFileClaim: Sendable {
         -> Result<Claimed, SQLiteStoreError>
     {
         claimed.withLock { claimed in
-            var identity = Identity()
+            let temporary = absolute + "-" + String(UInt32.random(in: 0 ... .max), radix: 16)
+            // The log of a database that was deleted would be read into the new one.
+            if !FileManager.default.fileExists(atPath: absolute) {
+                for ending in ["-wal", "-journal"] {
+                    try? FileManager.default.removeItem(atPath: absolute + ending)
+                }
+            }
             var isNew: Int32 = 0
-            let code = waybill_sqlite_claim(absolute, &identity.device, &identity.inode, &isNew)
-            guard code == 0 else {
-                return .failure(
-                    SQLiteStoreError(.cannotOpen, "the system's error \(code)", path: path)
-                )
+            let code = waybill_sqlite_make(absolute, temporary, &isNew)
+            guard code == 0 else { return .failure(failure(code, path)) }
+            return SQLiteFileIdentity.find(absolute).mapError { failure($0.number, path) }.flatMap {
+                // A new file may have the inode of a deleted one that was just closed, and whose claim ends soon.
+                guard isNew != 0 || claimed.claims[$0.identity] == nil else {
+                    return .failure(
+                        SQLiteStoreError(.inUse, "a store of this process has it", path: path)
+                    )
+                }
+                claimed.last &+= 1
+                claimed.claims[$0.identity] = claimed.last
+                return .success(Claimed(file: $0, number: claimed.last, isNew: isNew != 0))
             }
-            // A new file may have the inode of a deleted one that was just closed, and whose claim ends soon.
-            guard isNew != 0 || claimed.claims[identity] == nil else {
-                return .failure(
-                    SQLiteStoreError(.inUse, "a store of this process has it", path: path)
-                )
-            }
-            claimed.last &+= 1
-            claimed.claims[identity] = claimed.last
-            return .success((identity, claimed.last))
         }
+    }
+
+    private static func failure(_ code: Int32, _ path: String) -> SQLiteStoreError {
+        SQLiteStoreError(.cannotOpen, "the system's error \(code)", path: path)
     }
 
     deinit {
@@ -83,14 +127,7 @@ final class SQLiteFileClaim: Sendable {
     }
 
     /// Whether the path still leads to the claimed file.
-    var isCurrent: Bool {
-        Self.claimed.withLock { _ in
-            var identity = Identity()
-            return FileManager.default.fileExists(atPath: path)
-                && waybill_sqlite_claim(path, &identity.device, &identity.inode, nil) == 0
-                && identity == self.identity
-        }
-    }
+    var isCurrent: Bool { SQLiteFileIdentity.of(path) == identity }
 
     /// The URI that reads the file as it is: without locks, without its log and without any change
     /// (sqlite.org/uri.html, `immutable`).

@@ -11,6 +11,7 @@ import CWaybillSQLite
 /// | step | changes the file | refuses |
 /// | --- | --- | --- |
 /// | claim | makes it, if there is none | a file of another store of this process, and what is not a file |
+/// | look at the size | no | a file that was cut short or emptied |
 /// | look at the header alone | no | the database of another program, a newer version |
 /// | lock, and look again with the log | no | a file of another process, and as before |
 /// | write-ahead log | the mode in the header | what cannot have one |
@@ -21,6 +22,9 @@ enum SQLiteOpening {
     private static let missing = """
         SQLite 3 was not found: install libsqlite3-0 (Debian, Ubuntu), sqlite-libs (Fedora, Alpine) or sqlite3 (others)
         """
+
+    /// The least size of a database: that of one small page (sqlite.org/fileformat2.html, 1.3.2).
+    private static let leastByteCount: Int64 = 512
 
     /// Opens the file, makes it if there is none, checks it, and brings its tables up to date.
     ///
@@ -48,11 +52,43 @@ enum SQLiteOpening {
         }
     }
 
+    /// Opens a file in place of one that is gone.
+    ///
+    /// A file that has taken its place is set aside, because its messages may have the numbers of other ones. If the log
+    /// alone was gone, the same file is opened.
+    ///
+    /// - Parameters:
+    ///   - path: The path.
+    ///   - options: The options.
+    ///   - isAnother: Whether the file itself is gone, and not its log alone.
+    /// - Returns: The database, and what to report.
+    /// - Throws: ``SQLiteStoreError``, also if another process has the other file, or if it is another program's.
+    static func replace(
+        _ path: String,
+        _ options: SQLiteSessionStore.Options,
+        isAnother: Bool
+    ) throws(SQLiteStoreError) -> (SQLiteDatabase, [SQLiteSessionStore.Event]) {
+        let claim = try SQLiteFileClaim(path)
+        do {
+            let database = try open(claim, path, options.synchronization)
+            if claim.isNew || !isAnother { return (database, []) }
+        } catch {
+            guard error.reason == .corrupt else { throw error }
+        }
+        let renamed = try setAside(claim, path)
+        let database = try open(SQLiteFileClaim(path), path, options.synchronization)
+        return (database, [.setAside(path: renamed, SQLiteStoreError(.gone, path: path))])
+    }
+
     private static func open(
         _ claim: SQLiteFileClaim,
         _ path: String,
         _ synchronization: SQLiteSessionStore.Synchronization
     ) throws(SQLiteStoreError) -> SQLiteDatabase {
+        // SQLite takes an empty file for a new database. It has made none that is shorter than a page.
+        guard claim.byteCount >= leastByteCount else {
+            throw SQLiteStoreError(.corrupt, "it has only \(claim.byteCount) bytes", path: path)
+        }
         try lookAtHeader(claim, path)
         let database = try SQLiteDatabase(claim, path: path)
         // An empty log has nothing to keep, and is removed. The size is an `NSNumber` or a `UInt`, depending on what the
@@ -69,6 +105,7 @@ enum SQLiteOpening {
         let version = try identify(database, path)
         try check(database, path)
         database.keepLog(false)
+        database.noteLog()
         // A committed transaction is in the log: written and, unless `process`, on the disk.
         try database.execute(
             "PRAGMA synchronous = \(synchronization == .process ? "NORMAL" : "FULL")"
@@ -105,8 +142,9 @@ enum SQLiteOpening {
         // Counts the changes of the tables: 0 if there never was one.
         let changes = try database.integer("PRAGMA schema_version")
         let version = try database.integer("PRAGMA user_version")
-        let isNew = application == 0 && changes == 0 && version == 0
-        guard application == SQLiteSchema.applicationID || isNew else {
+        let isOurs = application == SQLiteSchema.applicationID
+        let isNew = (isOurs || application == 0) && changes == 0 && version == 0
+        guard isOurs || isNew else {
             throw SQLiteStoreError(.notAStore, path: path)
         }
         guard version <= SQLiteSchema.version else {

@@ -5,6 +5,9 @@ import CWaybillSQLite
 /// SQLite stores any type in any column, and a damaged or foreign file has any value. So each function returns nil for
 /// a value of another type.
 struct SQLiteRow {
+    /// The column of `SQLiteStatement.messages` with the length of the others.
+    static let size: Int32 = 17
+
     let statement: UnsafeMutableRawPointer
 
     private func type(_ column: Int32) -> Int { Int(waybill_sqlite_column_type(statement, column)) }

@@ -91,7 +91,8 @@ enum SQLiteStatement: String, CaseIterable {
             WHEN typeof(attempts) = 'integer' AND attempts BETWEEN 0 AND 2147483646 THEN attempts + 1 ELSE 1 END
         """
     case removeMessages = "DELETE FROM message"
-    case filters = "SELECT filter FROM pending_unsubscribe ORDER BY position"
+    case filters =
+        "SELECT filter, length(CAST(filter AS BLOB)) FROM pending_unsubscribe ORDER BY position"
     case insertFilter = "INSERT INTO pending_unsubscribe (filter) VALUES (?)"
     case removeFilters = "DELETE FROM pending_unsubscribe"
     case settings = "SELECT last, session FROM store WHERE key = 1"

@@ -18,11 +18,14 @@ extension SQLiteSessionStore {
         case batched(within: Duration)
     }
 
-    /// What happens to a damaged file when the store is opened.
+    /// What happens to a file that is damaged when the store is opened, or gone while it is open.
     public enum CorruptFilePolicy: Hashable, Sendable {
-        /// Opening fails with ``SQLiteStoreError/Reason/corrupt``.
+        /// Opening fails with ``SQLiteStoreError/Reason/corrupt``, and each write with ``SQLiteStoreError/Reason/gone``.
         case refuse
         /// The file is renamed, and the store begins empty; ``Event/setAside(path:_:)`` tells the new name.
+        ///
+        /// In place of a file that is gone, another one is begun after the write that has failed. A file that has taken
+        /// its place is renamed, unless it belongs to another store or program.
         case setAside
     }
 
@@ -30,9 +33,10 @@ extension SQLiteSessionStore {
     public enum Event: Sendable {
         /// A message was too old when the store was read: it was removed, and is not sent.
         case expired(StoredMessage)
-        /// The file was damaged, was renamed to this path, and the store began empty.
+        /// The file was damaged, or had taken the place of the store's file: it was renamed to this path, and the store
+        /// began empty.
         case setAside(path: String, SQLiteStoreError)
-        /// A part of the file cannot be read: the message with this number; without one, a filter, a packet
+        /// A part of the file cannot be read, or exceeds the limit: the message with this number; without one, a filter, a packet
         /// identifier or the settings.
         ///
         /// The rest is used. A message stays in the file, counts for the size, and is not sent;
@@ -58,7 +62,7 @@ extension SQLiteSessionStore {
         public var maximumAge: Duration?
         /// When a stored message is on the disk; ``Synchronization/full`` by default.
         public var synchronization: Synchronization
-        /// What happens to a damaged file; by default opening fails.
+        /// What happens to a file that is damaged or gone; by default opening or writing fails.
         public var whenCorrupt: CorruptFilePolicy
         /// Called with each report: on the thread that has called the store, or on a queue for reports.
         ///

@@ -13,7 +13,8 @@ extension SQLiteSessionStore {
     ///
     /// - Throws: ``SQLiteStoreError``, if the file cannot be read.
     public func pendingUnsubscribes() throws(SQLiteStoreError) -> [String] {
-        told(try onQueue { () throws(SQLiteStoreError) in try file.filters() })
+        let limit = Int64(max(0, options.maximumByteCount))
+        return told(try onQueue { () throws(SQLiteStoreError) in try file.filters(within: limit) })
     }
 
     /// Begins to keep the exchanges of a session; blocks the thread.

@@ -86,6 +86,7 @@ extension SQLiteSessionStore {
                 return state.backlog.fail(batch.insertions, error)
             }
             report(.writeFailed(error))
+            if error.reason == .gone { replaceFile() }
         }
         calls += state.withLock { state in
             state.writingCount = 0
@@ -98,6 +99,21 @@ extension SQLiteSessionStore {
         let completions = batch.changes.completions
         if !completions.isEmpty { callbacks.async { for done in completions { done() } } }
         return failure
+    }
+
+    /// Begins another file, if the options say so; on the queue.
+    private func replaceFile() {
+        guard options.whenCorrupt == .setAside, !state.withLock({ $0.backlog.isClosed }) else {
+            return
+        }
+        let session = try? file.session()
+        do throws(SQLiteStoreError) {
+            let (isAnother, events) = try file.replace(options)
+            if isAnother { state.withLock { $0.backlog.beginAnew(session) } }
+            for event in events { report(event) }
+        } catch {
+            report(.writeFailed(error))
+        }
     }
 
     /// Reports what has happened in the background, where the app may call the store.

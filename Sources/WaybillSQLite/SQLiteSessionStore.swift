@@ -131,13 +131,17 @@ public final class SQLiteSessionStore: SessionStore {
 
     /// Writes what waits, and returns when that is on the disk, however long the disk takes.
     ///
-    /// - Throws: ``SQLiteStoreError``, if it could not be written; the store tries it again.
+    /// - Throws: ``SQLiteStoreError``, if it could not be written; the store tries it again. `closed` if a message was
+    ///     removed after ``close()``: it is still in the file.
     public func flush() async throws(SQLiteStoreError) {
         let result: Result<Void, SQLiteStoreError> = await withCheckedContinuation { continuation in
             state.withLock { $0.backlog.flush { continuation.resume(returning: $0) } }
             plan()
         }
         try result.get()
+        guard state.withLock({ $0.backlog.ignoredCount == 0 }) else {
+            throw SQLiteStoreError(.closed, path: file.path)
+        }
     }
 
     // MARK: Messages
@@ -207,13 +211,14 @@ public final class SQLiteSessionStore: SessionStore {
     /// In a session (``beginSession(_:)``) a message of QoS 2 that is too old is returned with the expiry
     /// `Date.distantPast`. Its exchange has to end at the server. The transport does that, and reports `sendFailed`.
     ///
-    /// Each call counts an attempt for each message. A message that cannot be read stays in the file, and is told by
-    /// ``Event/unreadable(id:_:)``. A disk without room does not hinder reading.
+    /// Each call counts an attempt for each message. A message that cannot be read, or exceeds
+    /// ``Options/maximumByteCount`` with those before it, stays in the file, and is told by ``Event/unreadable(id:_:)``.
+    /// A disk without room does not hinder reading.
     ///
     /// - Throws: ``SQLiteStoreError``, if the file cannot be read at all.
     public func messages() throws(SQLiteStoreError) -> [StoredMessage] {
         let (messages, events) = try onQueue { () throws(SQLiteStoreError) in
-            let rows = try file.messages()
+            let rows = try file.messages(within: Int64(max(0, options.maximumByteCount)))
             var events = rows.unreadable.map { Event.unreadable(id: $0.id, $0.error) }
             let now = clock()
             let oldest =

@@ -19,7 +19,7 @@ public struct SQLiteStoreError: Error, Hashable, Sendable {
         public static let libraryMissing = Reason(name: "libraryMissing")
         /// Another store, of this process or of another one, has the file open.
         public static let inUse = Reason(name: "inUse")
-        /// The file is damaged.
+        /// The file is damaged, cut short or empty.
         ///
         /// ``SQLiteSessionStore/Options/whenCorrupt`` sets it aside instead.
         public static let corrupt = Reason(name: "corrupt")
@@ -29,6 +29,10 @@ public struct SQLiteStoreError: Error, Hashable, Sendable {
         public static let newerVersion = Reason(name: "newerVersion")
         /// The file cannot be opened or written, because of its folder, its permissions or its kind.
         public static let cannotOpen = Reason(name: "cannotOpen")
+        /// The file, or its log, was deleted, moved or replaced while the store had it open.
+        ///
+        /// What was stored before may be gone, too. ``SQLiteSessionStore/Options/whenCorrupt`` begins another file instead.
+        public static let gone = Reason(name: "gone")
         /// The message would exceed ``SQLiteSessionStore/Options/maximumByteCount``.
         ///
         /// There is room again when stored messages are acknowledged.

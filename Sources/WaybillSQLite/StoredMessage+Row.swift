@@ -30,7 +30,7 @@ extension StoredMessage {
         }
         let number = try integer("id", 0, 1...SQLiteSchema.maximumNumber)
         // Before anything is read.
-        _ = try integer("size", 17, 0...Int64(SQLiteSchema.maximumSize))
+        _ = try integer("size", SQLiteRow.size, 0...Int64(SQLiteSchema.maximumSize))
         let qos = try integer("qos", 5, 1...2)
         let isRetained = try integer("is_retained", 6, 0...1)
         _ = try read("stored", row.integer(7))

@@ -54,6 +54,7 @@ package struct SSERequestCheck: Sendable {
                 .responseTopic: options.responseTopic != nil,
                 .correlationData: options.correlationData != nil,
                 .sentOnce: options.isSentOnce,
+                .waitsForConnection: options.waitsForConnection == true,
             ],
             request
         )

@@ -29,7 +29,8 @@ final class STOMPEngine: Sendable {
         let settings = ConnectionSettings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
-            closeTimeout: configuration.closeTimeout
+            closeTimeout: configuration.closeTimeout,
+            waitsForConnection: configuration.offlineQueue.waitsForConnection ?? false
         )
         let account = MemoryAccount(limit: configuration.memoryLimit)
         catchAll = CatchAll(reportingTo: events, account: account)
@@ -130,9 +131,13 @@ final class STOMPEngine: Sendable {
             let send = try STOMPMapping.send(request, options, configuration)
             if request.expectsReply { return try await reply(to: send, request) }
             let asks = send.asksForReceipt
-            let receipt = try await lifecycle.requests.sending {
-                guard lifecycle.requests.queues(isAcknowledged: asks) else { return nil }
-                return try await queued(send, request)
+            let requests = lifecycle.requests
+            let isLasting = requests.waits(options, isAcknowledged: asks)
+            let receipt = try await requests.sending(isLasting: isLasting) {
+                guard requests.queues(isAcknowledged: asks, isLasting: isLasting) else {
+                    return nil
+                }
+                return try await queued(send, request, isLasting: isLasting)
             } connection: {
                 try await connection(for: request, sending: send.headers)
             } over: { connection in
@@ -147,12 +152,17 @@ final class STOMPEngine: Sendable {
     }
 
     /// Sends in the order of the calls, when the connection is back.
-    private func queued(_ send: STOMPSend, _ request: Request) async throws -> Receipt {
+    private func queued(
+        _ send: STOMPSend,
+        _ request: Request,
+        isLasting: Bool
+    ) async throws -> Receipt {
         try STOMPMapping.check(send.headers, request)
         let answer: STOMPReceivedHeaders = try await lifecycle.requests.queued(
             request,
             timeout: configuration.offlineQueue.timeToLive ?? send.timeout
                 ?? configuration.receiptTimeout,
+            greeting: isLasting ? dialect.greeting(.connecting(for: request)) : nil,
             send: { connection, call throws(WaybillError) in
                 try connection.submit(send, request, call)
             },

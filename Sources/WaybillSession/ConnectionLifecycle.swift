@@ -145,7 +145,10 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                     .notConnected,
                     "the connection is over: nothing was sent",
                     after: cause
-                )
+                ),
+            // Later attempts may succeed, unless the peer has refused the client.
+            lasting: isForGood
+                ? .shutDown : cause.flatMap { $0.isRetryable ? nil : $0.arriving(false) }
         )
         let series: Series? = state.withLock { state in
             state.machine.concluded()
@@ -155,7 +158,8 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         series?.conclusion.resolve(.success(()))
     }
 
-    var clock: any TimerSource { environment.clock }
+    /// The clock of all time limits.
+    package var clock: any TimerSource { environment.clock }
 
     // MARK: Connecting
 
@@ -231,7 +235,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         }
     }
 
-    /// Starts to make a connection for a subscription, unless there is one or one is being made.
+    /// Starts to make a connection for a subscription or a send, unless there is one or one is being made.
     ///
     /// Does not wait for the connection.
     ///
@@ -357,7 +361,9 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                 within: settings.closeTimeout,
                 abandonment: .shutDown.arriving(true)
             )
-        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake, .conclude: return
+        // What an earlier end has left to be written.
+        case .conclude: break
+        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake: return
         }
         apply { _ in Step(action: .conclude(nil, isForGood: true)) }
         await dialect.flush(within: settings.closeTimeout)

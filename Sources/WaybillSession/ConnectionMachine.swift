@@ -99,7 +99,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         }
     }
 
-    /// A subscription that starts offline needs a connection, and does not wait for it.
+    /// A subscription that starts offline, or a send that waits for any connection, needs one.
     package mutating func subscribe() -> Step {
         switch state {
         case .connecting(var attempt, let intent):

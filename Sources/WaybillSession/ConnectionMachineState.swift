@@ -29,6 +29,14 @@ package enum ConnectionMachineState<Connection: AnyObject & Sendable>: Sendable 
         }
     }
 
+    /// The connection that requests use.
+    package var connection: Connection? {
+        switch self {
+        case .connected(let connection), .closing(let connection, _): connection
+        case .idle, .connecting, .waiting, .paused, .stopping, .concluding, .shutDown: nil
+        }
+    }
+
     /// Whether a connection is made again after a loss, or made for a subscription.
     package var isReturning: Bool { attempt?.isLasting ?? false }
 

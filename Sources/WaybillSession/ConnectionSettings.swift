@@ -8,16 +8,20 @@ package struct ConnectionSettings: Sendable {
     package var closeTimeout: Duration
     /// The longest wait, before closing, for acknowledgements of sent messages.
     package var drainTimeout: Duration
+    /// Whether sends and subscriptions wait for a connection, unless their options say otherwise.
+    package var waitsForConnection: Bool
 
     package init(
         connectsOnDemand: Bool,
         connectTimeout: Duration,
         closeTimeout: Duration,
-        drainTimeout: Duration = .zero
+        drainTimeout: Duration = .zero,
+        waitsForConnection: Bool = false
     ) {
         self.connectsOnDemand = connectsOnDemand
         self.connectTimeout = connectTimeout
         self.closeTimeout = closeTimeout
         self.drainTimeout = drainTimeout
+        self.waitsForConnection = waitsForConnection
     }
 }

@@ -11,9 +11,9 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         /// The length of the body.
         package var byteCount: Int
         /// The longest wait; nil for no limit.
-        ///
-        /// A send without a limit also outlasts the end of the connection.
         package var timeout: Duration?
+        /// Whether the send waits for a connection of whatever origin, as long as one may follow.
+        package var isLasting: Bool
         /// Hands the send to a connection.
         ///
         /// Throws `notConnected` if the connection is over and nothing was sent. Any other error goes to the caller
@@ -26,12 +26,14 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
             topic: String? = nil,
             byteCount: Int,
             timeout: Duration?,
+            isLasting: Bool = false,
             send: @escaping @Sendable (Connection) throws(WaybillError) -> Void,
             fail: @escaping @Sendable (WaybillError) -> Void
         ) {
             self.topic = topic
             self.byteCount = byteCount
             self.timeout = timeout
+            self.isLasting = isLasting
             self.send = send
             self.fail = fail
         }
@@ -198,12 +200,16 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         }
     }
 
-    /// Fails all waiting sends except those without a limit, because no connection follows.
-    package func conclude(_ error: WaybillError) {
+    /// Fails waiting sends, because no connection follows.
+    ///
+    /// - Parameters:
+    ///   - error: The error.
+    ///   - lasting: The error of those that wait for any connection; nil if they go on waiting.
+    package func conclude(_ error: WaybillError, lasting: WaybillError?) {
         let items = state.withLock { state in
-            let numbers = state.waiting.filter { $0.value.item.timeout != nil }.keys.sorted()
-            return numbers.compactMap { remove($0, &state)?.item }
+            let numbers = state.waiting.filter { lasting != nil || !$0.value.item.isLasting }.keys
+            return numbers.sorted().compactMap { remove($0, &state)?.item }
         }
-        for item in items { item.fail(error) }
+        for item in items { item.fail(item.isLasting ? lasting ?? error : error) }
     }
 }

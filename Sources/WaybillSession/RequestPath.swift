@@ -90,12 +90,14 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     /// If that connection is just ending and nothing was sent, the request goes over the next one.
     ///
     /// - Parameters:
+    ///   - isLasting: Whether the request waits for any connection.
     ///   - queued: Puts the request into the queue and returns its result; nil if it may not wait.
     ///   - connection: Returns the connection, and makes one if needed.
     ///   - send: Sends over the connection.
     /// - Returns: The result of `queued` or `send`.
     /// - Throws: The errors of the closures.
     package func sending<Result>(
+        isLasting: Bool = false,
         orQueued queued: () async throws -> Result? = { nil },
         connection: () async throws -> Connection,
         over send: (Connection) async throws -> Result
@@ -104,13 +106,19 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
             if let result = try await queued() { return result }
             let present: Connection
             do { present = try await connection() } catch let error as WaybillError {
+                // The connection was there a moment ago.
+                if isLasting, error.isRetryable, !lifecycle.isShutDown { continue }
                 // Whatever has happened to the connection, the request was not sent.
                 throw error.arriving(false)
             }
             do { return try await send(present) } catch let error as WaybillError
                 where error.code == .notConnected
             {
-                try await wait(for: present, after: error)
+                if isLasting {
+                    try await present.over()
+                } else {
+                    try await wait(for: present, after: error)
+                }
             }
         }
     }
@@ -151,7 +159,7 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         connection: () async throws -> Connection,
         now: (Connection) async throws -> Messages<Message>
     ) async throws -> Messages<Message> {
-        guard options.waitsForConnection == true else { return try await now(connection()) }
+        guard waits(options.waitsForConnection) else { return try await now(connection()) }
         while true {
             // An earlier subscription's end would otherwise end this one, too.
             try await lifecycle.waitUntilConcluded()
@@ -182,13 +190,34 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
 
     // MARK: Sends that wait
 
+    /// Whether a request waits for any connection, by its option or by the settings.
+    package func waits(_ option: Bool?) -> Bool {
+        option ?? lifecycle.settings.waitsForConnection
+    }
+
+    /// Whether a send waits for any connection.
+    ///
+    /// By the settings, sends without an acknowledgement wait only where the queue includes them.
+    package func waits(_ options: SendOptions, isAcknowledged: Bool) -> Bool {
+        guard !options.isSentOnce else { return false }
+        let isIncluded = isAcknowledged || queue.policy.includesUnacknowledged
+        return options.waitsForConnection
+            ?? (isIncluded && lifecycle.settings.waitsForConnection)
+    }
+
     /// Whether a send may wait in the queue now.
     ///
-    /// - Parameter isAcknowledged: Whether the peer will acknowledge the send.
+    /// - Parameters:
+    ///   - isAcknowledged: Whether the peer will acknowledge the send.
+    ///   - isLasting: Whether it waits for any connection.
     /// - Returns: Whether it may.
-    package func queues(isAcknowledged: Bool) -> Bool {
-        queue.policy.isEnabled && (isAcknowledged || queue.policy.includesUnacknowledged)
-            && lifecycle.state.withLock { $0.machine.state.isReturning }
+    package func queues(isAcknowledged: Bool, isLasting: Bool) -> Bool {
+        lifecycle.state.withLock { state in
+            if isLasting { return state.machine.state.connection == nil }
+            return queue.policy.isEnabled
+                && (isAcknowledged || queue.policy.includesUnacknowledged)
+                && state.machine.state.isReturning
+        }
     }
 
     /// Sends in the order of the calls, when the connection is back.
@@ -197,7 +226,9 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - timeout: The longest wait for the connection.
+    ///   - timeout: The longest wait for the connection; nil for no limit.
+    ///   - greeting: The greeting of a connection that is made for the request, which waits for any connection; nil for a
+    ///     request that waits only for one that follows anyway.
     ///   - willSucceed: Called when the answer has come, before the waiting task learns of it.
     ///   - send: Hands the request to a connection, with the call; throws if nothing was sent.
     ///   - withdraw: Called if the task is cancelled after the request was handed over.
@@ -206,17 +237,22 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     ///   the call; `CancellationError`.
     package func queued<Answer: Sendable>(
         _ request: Request,
-        timeout: Duration,
+        timeout: Duration?,
+        greeting: Connection.Greeting? = nil,
         willSucceed: (@Sendable () -> Void)? = nil,
         send: @escaping @Sendable (Connection, PendingCall<Answer>) throws(WaybillError) -> Void,
         withdraw: @escaping @Sendable (PendingCall<Answer>) -> Void
     ) async throws -> Answer {
+        if let greeting, lifecycle.settings.connectsOnDemand {
+            try await lifecycle.wantConnection(greeting)
+        }
         let call = PendingCall<Answer>(willSucceed: willSucceed)
         let number = Locked<UInt64?>(nil)
         let item = OfflineQueue<Connection>.Item(
             topic: request.topic,
             byteCount: request.body.count,
             timeout: timeout,
+            isLasting: greeting != nil,
             send: { connection throws(WaybillError) in
                 // A call that was withdrawn in the meantime is not sent.
                 guard !call.isDone else { return }
@@ -247,10 +283,15 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
             )
         } catch let error as WaybillError {
             guard let ending, error.code == .notConnected else { throw error.about(request) }
-            try await wait(for: ending, after: error.about(request))
+            if greeting == nil {
+                try await wait(for: ending, after: error.about(request))
+            } else {
+                try await ending.over()
+            }
             return try await queued(
                 request,
                 timeout: timeout,
+                greeting: greeting,
                 willSucceed: willSucceed,
                 send: send,
                 withdraw: withdraw
@@ -261,15 +302,19 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     /// Puts a send into the queue, for the next connection.
     ///
     /// - Returns: The connection, if there is one now; otherwise the place in the queue.
-    /// - Throws: `limitExceeded`; `notConnected` and `shutDown` if no connection follows.
+    /// - Throws: `limitExceeded`; `notConnected` and `shutDown` if no connection follows for it.
     private func enqueue(
         _ item: OfflineQueue<Connection>.Item,
         for request: Request
     ) throws(WaybillError) -> (Connection?, UInt64?) {
         let (connection, number, dropped) = try lifecycle.state.withLock {
             state throws(WaybillError) -> (Connection?, UInt64?, [OfflineQueue<Connection>.Item]) in
-            let step = try step(of: request, connects: false, within: .zero, &state)
-            if case .use(let connection) = step.action { return (connection, nil, []) }
+            if let connection = state.machine.state.connection { return (connection, nil, []) }
+            if !item.isLasting {
+                _ = try step(of: request, connects: false, within: .zero, &state)
+            } else if case .shutDown = state.machine.state {
+                throw .shutDown
+            }
             let (number, dropped) = try queue.append(item)
             return (nil, number, dropped)
         }

@@ -6,6 +6,8 @@ import WaybillTesting
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
 final class SimulatedStore: SessionStore, @unchecked Sendable {
     private let store = InMemorySessionStore()
+    /// So that each call has a limit.
+    let isOnDisk = false
     private let world: SimulatedWorld
     private let longest: Duration
 

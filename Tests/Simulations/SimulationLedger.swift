@@ -116,10 +116,7 @@ final class SimulationLedger: @unchecked Sendable {
 
     /// True when the error leaves open whether the message has arrived.
     private static func mayHaveArrived(_ error: WaybillError) -> Bool {
-        let unknown: [WaybillError.Code] = [
-            .connectionLost, .timedOut, .shutDown,
-        ]
-        return unknown.contains(error.code) || error.underlying is HTTPRefusal
+        error.mayHaveArrived || error.underlying is HTTPRefusal
     }
 
     private func checkDenied(_ number: Int, _ topic: String) {

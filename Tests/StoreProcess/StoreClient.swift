@@ -94,6 +94,9 @@
             let store = try SQLiteSessionStore(path: path)
             let transport = try transport(store) {
                 $0.cleanStart = end == "clean"
+                if ProcessInfo.processInfo.environment["WAYBILL_WAITS"] == "no" {
+                    $0.offlineQueue.waitsForConnection = false
+                }
             }
             let provider = Provider<AnyEntry>(transport: transport).intercepted(Stamp())
             let send = AnyEntry.send(topic: name, body: body, qos: qos)
@@ -111,9 +114,15 @@
                     while store.byteCount == 0 { try await Task.sleep(for: .milliseconds(5)) }
                     await provider.shutdown()
                     _ = try await sending.value
+                case "drop", "vanish":
+                    Task { try await provider.request(send) }
+                    while store.byteCount == 0 { try await Task.sleep(for: .milliseconds(5)) }
+                    if end == "drop" { try await provider.disconnect() }
+                    StoreProcess.say("stored")
+                    if end == "drop" { return }
                 default: try await provider.request(send)
                 }
-                StoreProcess.say("sent")
+                if end != "vanish" { StoreProcess.say("sent") }
             } catch let error as WaybillError {
                 StoreProcess.say("\(error.code.name) \(error.mayHaveArrived)")
             }
@@ -121,7 +130,7 @@
             case "disconnect", "clean": try await provider.disconnect()
             case "shutdown": await provider.shutdown()
             case "pause": await provider.pause()
-            case "kill": while true { try await Task.sleep(for: .seconds(60)) }
+            case "kill", "vanish": while true { try await Task.sleep(for: .seconds(60)) }
             default: break
             }
         }

@@ -14,6 +14,7 @@ struct PortabilityTests {
         (.method, .send(method: "POST")), (.responseTopic, .send(responseTopic: "answers")),
         (.correlationData, .send(correlationData: [1])), (.isText, .send(isText: true)),
         (.sentOnce, .send(isSentOnce: true)),
+        (.waitsForConnection, .send(waitsForConnection: true)),
         (.qos, .subscribe(qos: .exactlyOnce)), (.noLocal, .subscribe(noLocal: true)),
         (.retainAsPublished, .subscribe(retainAsPublished: true)),
         (.retainHandling, .subscribe(retainHandling: .doNotSend)),
@@ -57,7 +58,8 @@ struct PortabilityTests {
             .eventStream,
             [
                 .qos, .retain, .expiry, .receipt, .responseTopic, .correlationData,
-                .sentOnce, .noLocal, .retainAsPublished, .retainHandling, .ackMode,
+                .sentOnce, .waitsForConnection, .noLocal, .retainAsPublished, .retainHandling,
+                .ackMode,
                 .clientIdentifier, .will,
                 .willDelay, .cleanStart, .drainTimeout, .disconnectReason, .sessionExpiry,
                 .isText, .shareName, .subscriptionIdentifier, .willProperties,

@@ -19,7 +19,7 @@ import WireCore
             arguments: [
                 (
                     "driver, with the core", MemoryLayout<DriverState<MQTTClientConnection>>.size,
-                    1_192
+                    1_208
                 ),
                 ("connection", MemoryLayout<MQTTConnection.State>.size, 96),
                 ("life cycle", MemoryLayout<Lifecycle.State>.size, 544),

@@ -18,6 +18,9 @@ private final class HangingStore: SessionStore {
     let hangs: Bool
     let mayEmpty = DispatchSemaphore(value: 0)
 
+    /// So that a send without a connection fails.
+    let isOnDisk = false
+
     init(hangs: Bool = false) { self.hangs = hangs }
 
     /// The bodies whose tasks were cancelled, in order.

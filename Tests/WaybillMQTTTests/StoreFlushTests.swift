@@ -180,7 +180,27 @@ struct StoreFlushTests {
         await transport.shutdown()
     }
 
-    @Test("A message is removed before its caller learns of the acknowledgement")
+    @Test("A shutdown after the end of the connection waits for the store, too")
+    func shutDownLater() async throws {
+        let script = ScriptedByteStream.accepted(
+            .expect(Self.publish),
+            .reply(Self.puback),
+            .finish
+        )
+        let store = LazyStore()
+        let (transport, provider) = try client(script, store) { $0.reconnection = .never }
+        try await provider.request(.send("x", qos: .atLeastOnce))
+        try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected") }
+        #expect(store.messages().count == 1)
+        await transport.shutdown()
+        #expect(store.messages() == [])
+        // A second one has nothing to wait for.
+        let count = store.flushCount
+        await transport.shutdown()
+        #expect(store.flushCount == count)
+    }
+
+    @Test("The removal of an acknowledged message waits for the next flush")
     func order() async throws {
         let script = ScriptedByteStream.accepted(.expect(Self.publish), .reply(Self.puback))
         let store = LazyStore()
@@ -202,7 +222,10 @@ struct StoreFlushTests {
     func failed() async throws {
         let store = LazyStore(hangs: true)
         // No connection can be made.
-        let (transport, provider) = try scripted([], clock: clock) { $0.store = store }
+        let (transport, provider) = try scripted([], clock: clock) {
+            $0.store = store
+            $0.offlineQueue.waitsForConnection = false
+        }
         let isOver = Promise<Void>()
         isOver.resolve { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { store.flushCount == 1 }
@@ -221,7 +244,10 @@ struct StoreFlushTests {
     )
     func failedAndStored() async throws {
         let store = LazyStore(hangs: true)
-        let (transport, provider) = try scripted([], clock: clock) { $0.store = store }
+        let (transport, provider) = try scripted([], clock: clock) {
+            $0.store = store
+            $0.offlineQueue.waitsForConnection = false
+        }
         let isOver = Promise<Void>()
         isOver.resolve { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { store.flushCount == 1 }
@@ -271,7 +297,10 @@ struct StoreFlushTests {
     @Test("A send that has waited for a lost connection was never sent, and its error says so")
     func offline() async throws {
         let script = ScriptedByteStream.accepted(.expect(Self.publish), .finish)
-        let (transport, provider) = try client(script, LazyStore()) { $0.cleanStart = true }
+        let (transport, provider) = try client(script, LazyStore()) {
+            $0.cleanStart = true
+            $0.offlineQueue.waitsForConnection = false
+        }
         let first = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { !provider.isConnected && script.isComplete }
         let second = Task { try await provider.request(.send("y", qos: .atLeastOnce)) }

@@ -31,13 +31,16 @@
             qos: Int = 1,
             port: Int? = nil,
             stamp: String? = nil,
+            waits: Bool = true,
             _ end: String
         ) throws -> ChildProcess {
             let port = port ?? Int(broker.port)
+            var environment = stamp.map { ["WAYBILL_STAMP": $0] } ?? [:]
+            if !waits { environment["WAYBILL_WAITS"] = "no" }
             return try ChildProcess(
                 "WaybillStoreProcess",
                 ["once", "\(port)", "5", "app", temporary.path, body, "\(qos)", end],
-                environment: stamp.map { ["WAYBILL_STAMP": $0] } ?? [:]
+                environment: environment
             )
         }
 
@@ -88,12 +91,32 @@
         }
 
         @Test(
+            "A send waits without a network, and the next process sends it, however the first one ends",
+            arguments: ["leave", "drop", "vanish"],
+            [1, 2]
+        )
+        func offline(_ end: String, qos: Int) async throws {
+            // A port without a server.
+            let process = try process("late", qos: qos, port: 1, end)
+            if end == "vanish" {
+                try await process.waitForLine("stored")
+                try await process.killNow()
+            } else {
+                try await process.waitForEnd()
+            }
+            #expect(process.output == (end == "leave" ? "shutDown true\n" : "stored\n"))
+            try await finish()
+            #expect(arrivals.all == ["late"])
+            await broker.stop()
+        }
+
+        @Test(
             "A send that has failed is not sent by the next process",
             arguments: ["disconnect", "kill"]
         )
         func failed(_ end: String) async throws {
             // A port without a server.
-            let process = try process("failed", port: 1, end)
+            let process = try process("failed", port: 1, waits: false, end)
             try await process.waitForLine("connectionRefused false")
             #expect(process.output == "connectionRefused false\n")
             if end == "kill" { try await process.killNow() } else { try await process.waitForEnd() }

@@ -151,6 +151,21 @@ struct FailureTests {
         #expect(try Set(temporary.open().messages().map(\.id)) == ends.accepted.withLock { $0 })
     }
 
+    @Test("A removal after the store was closed does not count as written")
+    func removedLate() async throws {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open()
+        let id = try store.insert(TemporaryStore.message(1))
+        store.close()
+        try await store.flush()
+        #expect(store.unwrittenCount == 0)
+        store.remove(id)
+        store.remove(id)
+        #expect(store.unwrittenCount == 1)
+        await #expect(throws: SQLiteStoreError.self) { try await store.flush() }
+        #expect(try temporary.open().messages().numbers == [1])
+    }
+
     @Test("Messages are read while others are stored without an end")
     func readUnderLoad() async throws {
         let temporary = try TemporaryStore()

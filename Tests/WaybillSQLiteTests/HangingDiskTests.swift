@@ -3,6 +3,7 @@ import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillSQLite
+import WaybillSession
 import WaybillTesting
 import WireTestSupport
 
@@ -76,7 +77,10 @@ import WireTestSupport
         await gate.waitUntilReached()
         let second = Task { [provider] in try await provider.request(send("b")) }
         try await waitUntil { store.waiting.messages == 1 }
-        await transport.shutdown()
+        let isOver = Promise<Void>()
+        isOver.resolve { [transport] in await transport.shutdown() }
+        // It waits for the disk, as long as it may take to close.
+        try await waitUntil(moving: { clock.advance(by: .seconds(1)) }) { isOver.result != nil }
         await expectError(.shutDown) { try await first.value }
         await expectError(.shutDown) { try await second.value }
         gate.open()

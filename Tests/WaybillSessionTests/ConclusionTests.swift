@@ -180,7 +180,7 @@ struct ConclusionTests {
             withdraw: { _ in }
         )
         #expect(answer == "sent")
-        #expect(lifecycle.requests.queues(isAcknowledged: true) == false)
+        #expect(lifecycle.requests.queues(isAcknowledged: true, isLasting: false) == false)
         await lifecycle.shutdown()
     }
 

@@ -7,6 +7,25 @@ import WireCore
 @Suite("Pending calls", .inSimulation, .timeLimit(.minutes(30))) struct PendingCallTests {
     private static let late = WaybillError(.timedOut, "late")
 
+    @Test("What follows an answer is done before anyone can learn of it")
+    func willSucceed() async throws {
+        let call = Locked<PendingCall<Int>?>(nil)
+        let wasDone = Locked<[Bool]>([])
+        let made = PendingCall<Int>(willSucceed: {
+            let isDone = call.withLock { $0 }?.isDone ?? true
+            wasDone.withLock { $0.append(isDone) }
+        })
+        call.withLock { $0 = made }
+        let answer = try await made.answer(
+            sending: { () throws(WaybillError) in made.succeed(1) },
+            withdrawing: { _ in }
+        )
+        made.succeed(2)
+        #expect(answer == 1)
+        #expect(wasDone.withLock { $0 } == [false])
+        call.withLock { $0 = nil }
+    }
+
     @Test("The first answer counts, even when it comes before the wait")
     func answers() async throws {
         let call = PendingCall<Int>()

@@ -32,10 +32,16 @@ enum {
     WAYBILL_SQLITE_TYPE_NULL = 5,
 };
 
-// Makes an empty file that only its owner may read, unless there is a file, and finds its identity: the same for all
-// names and links of one file. *is_new tells whether the file was made; it may be NULL. One thread of the process at a
-// time may call. The result is 0 or the system's error number; only a regular file has none.
-int waybill_sqlite_claim(const char *path, uint64_t *device, uint64_t *inode, int *is_new);
+// Makes a database without tables that only its owner may read, unless there is something with this path. The file has
+// all its bytes when it gets its name, so a process that is killed meanwhile leaves no file with this path. It may leave
+// one with the temporary path, which must be in the same folder. No file that is there is opened: closing it would end
+// the locks that this process has on it. *is_new tells whether the file was made. The result is 0 or the system's error
+// number.
+int waybill_sqlite_make(const char *path, const char *temporary, int *is_new);
+
+// Finds the identity of a file, the same for all its names and links, and its size in bytes. The result is 0 or the
+// system's error number; only a regular file has none.
+int waybill_sqlite_identify(const char *path, uint64_t *device, uint64_t *inode, int64_t *size);
 
 // Blocks the thread for 10 milliseconds.
 void waybill_sqlite_pause(void);

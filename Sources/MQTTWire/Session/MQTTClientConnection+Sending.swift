@@ -129,7 +129,7 @@ extension MQTTClientConnection {
     ) throws(MQTTSendError) {
         guard isConnected else { throw .notConnected }
         try exchanges.check(message.publish)
-        let deadline = deadline(of: timeout, at: now)
+        let deadline = message.lastsUntil ?? deadline(of: timeout, at: now)
         try exchanges.session.publisher.submit(
             message,
             call: call,

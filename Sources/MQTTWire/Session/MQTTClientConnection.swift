@@ -105,6 +105,8 @@ package struct MQTTClientConnection: ProtocolCore {
 
     package mutating func noteGiven(isRest: Bool, at now: WireInstant) {
         exchanges.session.publisher.suspicion.noteGiven(isRest: isRest, at: now)
+        let deadline = now.advanced(by: configuration.acknowledgementTimeout)
+        exchanges.session.publisher.noteGiven(isRest: isRest, until: deadline)
     }
 
     // MARK: The end

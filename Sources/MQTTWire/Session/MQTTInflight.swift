@@ -35,11 +35,25 @@ package struct MQTTInflight: Sendable {
         package var call: (any MQTTCall)?
         /// The time limit of the call.
         package var deadline: WireInstant
+        /// The time limit of the call while the message is not with the server's socket
+        /// (``MQTTOutgoingMessage/lastsUntil``).
+        package var lastsUntil: WireInstant?
         /// The order of sending.
         package let sequence: UInt64
         /// Whether it was started or its PUBLISH resent on this connection; only then does a message count in the
         /// window (MQTT 5, 4.9).
         package var isOfThisConnection = true
+
+        /// The server has the message: its expiry ends nothing any more.
+        fileprivate mutating func noteReleased() {
+            if lastsUntil != nil { lastsUntil = WireInstant(nanoseconds: .max) }
+        }
+
+        /// Notes that the connection is over.
+        fileprivate mutating func noteEndOfConnection() {
+            isOfThisConnection = false
+            deadline = lastsUntil ?? deadline
+        }
 
         /// The time limit of the call; nil if no call waits.
         package var callerDeadline: WireInstant? { call == nil ? nil : deadline }
@@ -151,13 +165,14 @@ package struct MQTTInflight: Sendable {
         guard canBegin(as: stored) else { return nil }
         let identifier = stored.flatMap { isFree($0) ? $0 : nil } ?? nextIdentifier()
         lastSequence += 1
-        let entry = Entry(
+        var entry = Entry(
             packetIdentifier: identifier,
             exchange: exchange,
             call: call,
             deadline: deadline,
             sequence: lastSequence
         )
+        entry.lastsUntil = entry.message?.lastsUntil
         count += 1
         guard !isReserved(identifier) else {
             reserved[identifier] = entry
@@ -200,12 +215,14 @@ package struct MQTTInflight: Sendable {
                 order: lastSequence,
                 storedNumber: number
             )
+            reserved[packetIdentifier]?.noteReleased()
             return
         }
         guard key(packetIdentifier) != nil else { return }
         let place = place(of: packetIdentifier)
         keys[place]?.kind = .release
         places[place]?.exchange = .release(order: lastSequence)
+        places[place]?.noteReleased()
     }
 
     /// Ends the exchanges that belong to one connection only: SUBSCRIBE and UNSUBSCRIBE (MQTT 5, 4.1), and messages
@@ -223,7 +240,7 @@ package struct MQTTInflight: Sendable {
             switch entry.exchange {
             case .publishAtLeastOnce where !isSentOnce, .publishExactlyOnce, .release, .rejected:
                 keys[index]?.isOfThisConnection = false
-                places[index]?.isOfThisConnection = false
+                places[index]?.noteEndOfConnection()
             case .publishAtLeastOnce, .subscribe, .unsubscribe:
                 requests.append(entry)
                 keys[index] = nil
@@ -231,7 +248,7 @@ package struct MQTTInflight: Sendable {
                 count -= 1
             }
         }
-        for identifier in reserved.keys { reserved[identifier]?.isOfThisConnection = false }
+        for identifier in reserved.keys { reserved[identifier]?.noteEndOfConnection() }
         return requests.sorted { $0.sequence < $1.sequence }
     }
 
@@ -357,6 +374,21 @@ package struct MQTTInflight: Sendable {
         }
         reserved[identifier]?.call = call
         reserved[identifier]?.deadline = WireInstant(nanoseconds: .max)
+        reserved[identifier]?.lastsUntil = nil
+        return true
+    }
+
+    /// Whether the time limit of a call begins when its packet is given to the socket.
+    func isLasting(_ identifier: UInt16) -> Bool { entry(identifier)?.lastsUntil != nil }
+
+    /// Notes that the packet of a call was given to the socket, if its time limit begins then.
+    ///
+    /// - Returns: Whether that is so.
+    mutating func noteGiven(_ identifier: UInt16, until deadline: WireInstant) -> Bool {
+        guard let entry = entry(identifier), entry.lastsUntil != nil, entry.call != nil,
+            entry.isOfThisConnection || entry.message == nil
+        else { return false }
+        change(identifier) { $0.deadline = deadline }
         return true
     }
 

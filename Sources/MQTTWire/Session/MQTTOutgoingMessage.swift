@@ -22,6 +22,12 @@ package struct MQTTOutgoingMessage: Sendable {
     package var isSentOnce: Bool
     /// The connections that the server has ended after this message.
     package var suspicion: ReplaySuspicion.Record
+    /// The end of the call as long as the message is not with the server's socket; nil for a time limit that counts from
+    /// the call.
+    ///
+    /// The time limit of the confirmation begins when the last byte is given to the socket. With each loss of the
+    /// connection this time counts again.
+    package var lastsUntil: WireInstant?
 
     package init(
         publish: MQTTPublish,
@@ -29,7 +35,8 @@ package struct MQTTOutgoingMessage: Sendable {
         storedNumber: UInt64? = nil,
         isSentAnew: Bool = false,
         isSentOnce: Bool = false,
-        suspicion: ReplaySuspicion.Record = .clear
+        suspicion: ReplaySuspicion.Record = .clear,
+        lastsUntil: WireInstant? = nil
     ) {
         self.publish = publish
         self.payload = payload
@@ -37,6 +44,7 @@ package struct MQTTOutgoingMessage: Sendable {
         self.isSentAnew = isSentAnew
         self.isSentOnce = isSentOnce && publish.qos == .atLeastOnce
         self.suspicion = suspicion
+        self.lastsUntil = lastsUntil
     }
 
     /// The packet identifier of a stored message; nil for a message with any free identifier.

@@ -33,6 +33,7 @@ extension MQTTPublisher {
         let requests = inflight.endConnection()
         let unsent = queue.takeSentOnce()
         messagesUnderWay = 0
+        departures = MQTTDepartures()
         repetitions = []
         _ = storing.takeAll()
         window = 0
@@ -143,6 +144,7 @@ extension MQTTPublisher {
         }
         for (_, identifier) in releases.sorted(by: { $0.order < $1.order }) {
             try? writer.write(.pubrel(.answer(identifier, .success, version: writer.version)))
+            noteReleased(identifier)
         }
         self.window = window
         sendWaiting(to: &writer)

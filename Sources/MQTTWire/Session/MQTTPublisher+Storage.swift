@@ -56,11 +56,12 @@ extension MQTTPublisher {
         storing.settle(storing.append(identifier), reasonCode)
     }
 
-    private func write(
+    private mutating func write(
         pubrel identifier: UInt16,
         _ reasonCode: MQTTReasonCode,
         to writer: inout MQTTPacketWriter
     ) {
         try? writer.write(.pubrel(.answer(identifier, reasonCode, version: writer.version)))
+        noteReleased(identifier)
     }
 }

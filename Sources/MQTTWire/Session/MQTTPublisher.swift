@@ -31,6 +31,8 @@ package struct MQTTPublisher: Sendable {
     var lost: [MQTTInflight.Entry] = []
     /// The PUBRELs that wait for the store, and those behind them.
     var storing = MQTTAcknowledgementQueue()
+    /// The packets whose time limits begin when they are given to the socket.
+    var departures = MQTTDepartures()
     /// A lower bound of the calls' time limits; nil if no call waits.
     package internal(set) var earliestDeadline: WireInstant?
 
@@ -79,6 +81,7 @@ package struct MQTTPublisher: Sendable {
             )
         }
         messagesUnderWay += 1
+        if message.lastsUntil != nil { departures.noteWritten(identifier) }
     }
 
     private mutating func start(

@@ -50,7 +50,7 @@ public struct AnyEntry: EntryType {
     }
 
     /// Sends a body to a topic; the options are those of
-    /// ``EntryCommand/send(qos:retain:isIdempotent:timeout:expiry:method:asksForReceipt:responseTopic:correlationData:isText:isSentOnce:)``.
+    /// ``EntryCommand/send(qos:retain:isIdempotent:timeout:expiry:method:asksForReceipt:responseTopic:correlationData:isText:isSentOnce:waitsForConnection:)``.
     public static func send(
         topic: String,
         body: EntryBody = .none,
@@ -65,7 +65,8 @@ public struct AnyEntry: EntryType {
         responseTopic: String? = nil,
         correlationData: [UInt8]? = nil,
         isText: Bool? = nil,
-        isSentOnce: Bool = false
+        isSentOnce: Bool = false,
+        waitsForConnection: Bool? = nil
     ) -> AnyEntry {
         AnyEntry(
             topic: topic,
@@ -80,7 +81,8 @@ public struct AnyEntry: EntryType {
                 responseTopic: responseTopic,
                 correlationData: correlationData,
                 isText: isText,
-                isSentOnce: isSentOnce
+                isSentOnce: isSentOnce,
+                waitsForConnection: waitsForConnection
             ),
             body: body,
             headers: headers

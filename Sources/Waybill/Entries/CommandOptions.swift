@@ -71,6 +71,7 @@ public struct SendOptions: Sendable {
         var correlationData: [UInt8]?
         var isText: Bool?
         var isSentOnce = false
+        var waitsForConnection: Bool?
     }
 
     private final class RareBox: Sendable {
@@ -101,7 +102,8 @@ public struct SendOptions: Sendable {
         responseTopic: String? = nil,
         correlationData: [UInt8]? = nil,
         isText: Bool? = nil,
-        isSentOnce: Bool = false
+        isSentOnce: Bool = false,
+        waitsForConnection: Bool? = nil
     ) {
         self.qos = qos
         self.retain = retain
@@ -109,6 +111,7 @@ public struct SendOptions: Sendable {
         let isPlain =
             timeout == nil && expiry == nil && method == nil && asksForReceipt == nil
             && responseTopic == nil && correlationData == nil && isText == nil && !isSentOnce
+            && waitsForConnection == nil
         guard !isPlain else { return }
         box = RareBox(
             Rare(
@@ -119,7 +122,8 @@ public struct SendOptions: Sendable {
                 responseTopic: responseTopic,
                 correlationData: correlationData,
                 isText: isText,
-                isSentOnce: isSentOnce
+                isSentOnce: isSentOnce,
+                waitsForConnection: waitsForConnection
             )
         )
     }
@@ -130,7 +134,9 @@ public struct SendOptions: Sendable {
     /// The time limit for the peer's acknowledgement, or for its reply where one is requested; nil for the transport's
     /// own limit.
     ///
-    /// Before it, a store has the same time to keep the message (``SessionStore``).
+    /// Before it, a store has the same time to keep the message (``SessionStore``). A message that is stored, and waits
+    /// for a connection (``waitsForConnection``), has this time from the call on. Without it the transport's limit
+    /// begins for such a message when its last byte is given to the socket.
     public var timeout: Duration? {
         get { box?.values.timeout }
         set { rare.timeout = newValue }
@@ -181,6 +187,15 @@ public struct SendOptions: Sendable {
     public var isSentOnce: Bool {
         get { box?.values.isSentOnce ?? false }
         set { rare.isSentOnce = newValue }
+    }
+
+    /// Whether the send waits for a connection, also for the first one (MQTT, STOMP); nil for
+    /// ``OfflineQueuePolicy/waitsForConnection`` of the transport.
+    ///
+    /// With ``isSentOnce`` it makes no difference. Where sends are HTTP requests, true is `unsupported`.
+    public var waitsForConnection: Bool? {
+        get { box?.values.waitsForConnection }
+        set { rare.waitsForConnection = newValue }
     }
 
     /// Whether the body is declared as text (MQTT 5, 3.3.2.3.2: the payload format indicator); nil, the default,

@@ -88,6 +88,7 @@ extension EntryCommand {
     ///   - correlationData: Data that a reply must carry back (MQTT 5, STOMP).
     ///   - isText: Whether the body is declared as text (MQTT 5); nil declares nothing.
     ///   - isSentOnce: Whether a message of QoS 1 is sent at most once (MQTT).
+    ///   - waitsForConnection: Whether the send waits for a connection; nil for the transport's default.
     /// - Returns: The command.
     public static func send(
         qos: QoS = .atMostOnce,
@@ -100,7 +101,8 @@ extension EntryCommand {
         responseTopic: String? = nil,
         correlationData: [UInt8]? = nil,
         isText: Bool? = nil,
-        isSentOnce: Bool = false
+        isSentOnce: Bool = false,
+        waitsForConnection: Bool? = nil
     ) -> EntryCommand {
         .send(
             SendOptions(
@@ -114,7 +116,8 @@ extension EntryCommand {
                 responseTopic: responseTopic,
                 correlationData: correlationData,
                 isText: isText,
-                isSentOnce: isSentOnce
+                isSentOnce: isSentOnce,
+                waitsForConnection: waitsForConnection
             )
         )
     }
@@ -153,7 +156,7 @@ extension EntryCommand {
     ///   - eventTypes: The event types wanted (server-sent events); nil for all.
     ///   - lastEventID: The id of the last event of an earlier stream (server-sent events).
     ///   - timeout: The time limit for the peer's acknowledgement; nil for the transport's own limit.
-    ///   - waitsForConnection: Whether the stream begins at once without a connection; nil for no.
+    ///   - waitsForConnection: Whether the stream begins at once without a connection; nil for the transport's default.
     /// - Returns: The command.
     public static func subscribe(
         qos: QoS = .atMostOnce,

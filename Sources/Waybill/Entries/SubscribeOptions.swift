@@ -47,7 +47,8 @@ public struct SubscribeOptions: Sendable {
     public var lastEventID: String?
     /// The time limit for the peer's acknowledgement; nil for the transport's own limit.
     public var timeout: Duration?
-    /// Whether the stream begins at once without a connection; nil for no.
+    /// Whether the stream begins at once without a connection; nil for ``OfflineQueuePolicy/waitsForConnection`` of the
+    /// transport, which is false without a store on disk.
     ///
     /// The transport then connects as after a lost connection, attempt after attempt, as its policy says. The failed
     /// first attempt of another call does not end the stream. The SUBSCRIBE follows once there is a connection.

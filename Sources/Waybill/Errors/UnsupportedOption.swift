@@ -35,6 +35,8 @@ public struct UnsupportedOption: Hashable, Sendable, CustomStringConvertible {
     ///
     /// Without this option, a message of QoS 2 is sent again after a lost connection.
     public static let sentOnce = UnsupportedOption(name: "sentOnce")
+    /// The wait for a connection.
+    public static let waitsForConnection = UnsupportedOption(name: "waitsForConnection")
     /// The exclusion of the client's own messages.
     public static let noLocal = UnsupportedOption(name: "noLocal")
     /// The unchanged retain flag of received messages.

@@ -130,6 +130,7 @@ extension SendOptions {
         case .correlationData: correlationData = nil
         case .isText: isText = nil
         case .sentOnce: isSentOnce = false
+        case .waitsForConnection: waitsForConnection = nil
         default: break
         }
     }

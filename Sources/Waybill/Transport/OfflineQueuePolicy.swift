@@ -33,6 +33,17 @@ public struct OfflineQueuePolicy: Hashable, Sendable {
     /// These are sends of QoS 0 in MQTT, and sends without a receipt in STOMP.
     public var includesUnacknowledged = false
 
+    /// Whether sends and subscriptions wait for a connection, also for the first one; nil, the default, for true where
+    /// the transport has a store on disk (``SessionStore/isOnDisk``) and the queue is used.
+    ///
+    /// The transport then makes attempts until it is connected, as after a loss. A send whose message is stored waits as
+    /// long as the message lives: until its expiry, without one for good. It outlasts a `disconnect`, and connections
+    /// that fail. It fails when the server refuses the client for good. ``SendOptions/timeout`` and ``timeToLive`` limit
+    /// the wait. A send whose message is not stored waits no longer than for its acknowledgement.
+    ///
+    /// ``SendOptions/waitsForConnection`` and ``SubscribeOptions/waitsForConnection`` come first.
+    public var waitsForConnection: Bool?
+
     /// Makes the default policy.
     public init() {}
 

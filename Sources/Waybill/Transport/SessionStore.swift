@@ -57,6 +57,11 @@ public protocol SessionStore: Sendable {
     /// - Throws: Any error, if something could not be stored.
     func flush() async throws
 
+    /// Whether messages outlive the process; true by default.
+    ///
+    /// Sends then wait for a connection (``OfflineQueuePolicy/waitsForConnection``).
+    var isOnDisk: Bool { get }
+
     /// Replaces the stored list of topic filters that have no listener any more.
     ///
     /// The server may still have subscriptions for these filters. By default nothing happens.
@@ -124,6 +129,9 @@ public protocol SessionStore: Sendable {
 }
 
 extension SessionStore {
+    /// True.
+    public var isOnDisk: Bool { true }
+
     /// Stores a message with ``insert(_:)``.
     public func add(_ message: StoredMessage) async throws -> StoredMessage.ID {
         try insert(message)
@@ -190,6 +198,9 @@ public final class InMemorySessionStore: SessionStore {
 
     /// Makes an empty store.
     public init() {}
+
+    /// False: the messages end with the process.
+    public var isOnDisk: Bool { false }
 
     /// Stores a message.
     public func insert(_ message: StoredMessage) -> StoredMessage.ID {

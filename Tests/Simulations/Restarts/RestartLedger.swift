@@ -1,7 +1,7 @@
 import Waybill
 import WaybillTesting
 
-/// A record of messages whose sender and receiver is killed again and again.
+/// A record of messages whose sender and receiver is killed or ended again and again.
 ///
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
 final class RestartLedger: @unchecked Sendable {
@@ -10,6 +10,12 @@ final class RestartLedger: @unchecked Sendable {
         var next = 0
         /// Those that have to arrive, and why.
         var due: [Int: String] = [:]
+        /// Those that were acknowledged.
+        var acknowledged: Set<Int> = []
+        /// Those that were acknowledged before the clean end of a process.
+        var settled: Set<Int> = []
+        /// Those whose sends have failed with an error that excludes an arrival, and the error.
+        var denied: [Int: String] = [:]
         /// Those that have arrived, with the number of sessions that the broker had lost before.
         var arrived: [Int: Int] = [:]
     }
@@ -64,6 +70,28 @@ final class RestartLedger: @unchecked Sendable {
     func acknowledged(_ number: Int, _ topic: String) {
         count("acknowledged")
         outgoing[topic]?.due[number] = "acknowledged"
+        outgoing[topic]?.acknowledged.insert(number)
+    }
+
+    /// A send has failed.
+    func failed(_ number: Int, _ topic: String, _ error: WaybillError) {
+        guard !error.mayHaveArrived else { return }
+        count("denied")
+        outgoing[topic]?.denied[number] = "\(error)"
+        checkDenied(number, topic)
+    }
+
+    private func checkDenied(_ number: Int, _ topic: String) {
+        guard let lane = outgoing[topic], let error = lane.denied[number],
+            lane.arrived[number] != nil
+        else { return }
+        world.fail("\(topic) \(number) has arrived, and its sender was told: \(error)")
+    }
+
+    /// A process has ended cleanly: what it was told is acknowledged is not sent again.
+    func settle() {
+        count("clean ends")
+        for (topic, lane) in outgoing { outgoing[topic]?.settled = lane.acknowledged }
     }
 
     /// The process was killed. What its store has then must arrive.
@@ -92,7 +120,12 @@ final class RestartLedger: @unchecked Sendable {
         } else if let highest = arrived.keys.max(), highest > number {
             world.fail("\(topic) \(number) has come to the broker behind \(highest)")
         }
+        world.expect(
+            outgoing[topic]?.settled.contains(number) == false,
+            "\(topic) \(number) was sent again after a clean end, though it was acknowledged"
+        )
         outgoing[topic]?.arrived[number] = losses
+        checkDenied(number, topic)
     }
 
     /// Those that have to arrive and have not, in words.

@@ -54,6 +54,8 @@ final class RestartProcess: @unchecked Sendable {
         configuration.reconnection.maximumDelay = SimulatedTransport.maximumDelay
         configuration.lateDelivery = LateDeliveryPolicy()
         configuration.store = store
+        // Longer than the disk ever takes.
+        configuration.closeTimeout = .seconds(60)
         configuration.wireLogger = ClosureWireLogger { record in
             world.note(
                 "process \(number) \(record.direction == .outbound ? "→" : "←") \(record.text)"
@@ -76,6 +78,16 @@ final class RestartProcess: @unchecked Sendable {
         isKilled = true
     }
 
+    /// Ends as an app does that is closed: what it is told until then counts.
+    func end() async {
+        world.note("process \(number) ends")
+        if world.chance(0.5) { try? await provider.disconnect() }
+        await transport.shutdown()
+        for task in tasks { task.cancel() }
+        for task in tasks { await task.value }
+        isKilled = true
+    }
+
     /// Frees what a process would have left to the system.
     func clean() async {
         isKilled = true
@@ -92,7 +104,7 @@ final class RestartProcess: @unchecked Sendable {
 
     /// Sends runs of messages, each without waiting for the one before.
     private func send(_ topic: String, _ qos: QoS) async {
-        while !isKilled, ledger.sentCount(topic) < lanes.length {
+        while !isKilled, !Task.isCancelled, ledger.sentCount(topic) < lanes.length {
             let run = (0..<world.random(1...6)).map { _ in
                 let number = ledger.next(topic)
                 return (number, provider.enqueue(.send(number, to: topic, SendOptions(qos: qos))))
@@ -103,6 +115,9 @@ final class RestartProcess: @unchecked Sendable {
                     if !isKilled { ledger.acknowledged(number, topic) }
                 } catch {
                     if !isKilled { world.note("\(topic) \(number): \(error)") }
+                    if !isKilled, let error = error as? WaybillError {
+                        ledger.failed(number, topic, error)
+                    }
                     ledger.count(isKilled ? "killed" : "failed")
                 }
             }
@@ -116,7 +131,7 @@ final class RestartProcess: @unchecked Sendable {
     private var listening = 0
 
     private func listen(_ topic: String, _ qos: QoS) async {
-        while !isKilled {
+        while !isKilled, !Task.isCancelled {
             do {
                 var options = SubscribeOptions(qos: qos, acknowledgement: .manual)
                 // One that fails leaves the filter, and the server no longer keeps messages for it.

@@ -1,7 +1,10 @@
 import Waybill
 import WaybillTesting
 
-/// An app with a store on disk that is killed and started again, on a network that breaks and heals.
+/// An app with a store on disk that is killed or ended, and started again, on a network that breaks and heals.
+///
+/// What a send is told holds: after an error that excludes an arrival nothing arrives, and after a clean end nothing is
+/// sent again that was acknowledged.
 ///
 /// What the broker has acknowledged, and what the store has at a kill, reaches the broker: in order, and at QoS 2 once.
 /// What the broker publishes reaches the app; again only if the exchange was not over.
@@ -62,7 +65,12 @@ struct RestartWorkload: Sendable {
         let losses = losesSessions ? Task { await loseSessions(broker, world, ledger) } : nil
         for number in 0...world.size(of: "kills", 5) {
             if let killed = process {
-                killed.kill()
+                if world.chance(0.5) {
+                    await killed.end()
+                    ledger.settle()
+                } else {
+                    killed.kill()
+                }
                 disk.kill()
                 ledger.left(disk.messages)
                 let host = broker.hosts[killed.number]

@@ -40,7 +40,7 @@ final class SimulatedDisk: @unchecked Sendable {
         SimulatedProcessStore(self, process)
     }
 
-    /// Ends the process that uses the store. Some of what it has written last is lost.
+    /// Ends the process that uses the store. Some of what it has written since the last flush is lost.
     func kill() {
         process += 1
         let count = world.random(0...steps.count)
@@ -117,6 +117,13 @@ struct SimulatedProcessStore: SessionStore {
 
     func remove(_ id: StoredMessage.ID) {
         disk.write(process, { $0.remove(id) })
+    }
+
+    func flush() async throws {
+        await withCheckedContinuation { continuation in
+            disk.write(process, { _ in }) { continuation.resume() }
+        }
+        guard disk.isOpen(for: process) else { throw Killed() }
     }
 
     func messages() -> [StoredMessage] { disk.flush(process)?.messages() ?? [] }
