@@ -45,19 +45,19 @@ private struct MQTTBroker: Sendable, CustomTestStringConvertible {
 
     /// Mosquitto with a queue that has no limit.
     static let unlimited = [MQTTConfiguration.Version.v3_1_1, .v5]
-        .map { MQTTBroker(name: "Mosquitto", variable: "MOSQUITTO", version: $0) }
-        .filter { _ in TestServers.port("MOSQUITTO") != nil }
+        .map { MQTTBroker(name: "Mosquitto", variable: "MOSQUITTO_PACKAGED", version: $0) }
+        .filter { _ in TestServers.port("MOSQUITTO_PACKAGED") != nil }
 
     static let packaged = [MQTTConfiguration.Version.v3_1_1, .v5]
         .map {
             MQTTBroker(
                 name: "Mosquitto",
-                variable: "MOSQUITTO_PACKAGED",
+                variable: "MOSQUITTO_DEFAULTS",
                 version: $0,
                 kept: 1_000
             )
         }
-        .filter { _ in TestServers.port("MOSQUITTO_PACKAGED") != nil }
+        .filter { _ in TestServers.port("MOSQUITTO_DEFAULTS") != nil }
 
     /// Connects with the default settings, except that a lost connection ends the test, and that a busy machine does not.
     ///

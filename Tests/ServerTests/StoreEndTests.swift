@@ -37,7 +37,8 @@
             func process(_ body: String, to port: Int) throws -> ChildProcess {
                 try ChildProcess(
                     "WaybillStoreProcess",
-                    ["once", "\(port)", digit, name, store, body, "\(end.qos)", end.name]
+                    ["once", "\(port)", digit, name, store, body, "\(end.qos)", end.name],
+                    environment: ["WAYBILL_WAITS": "no"]
                 )
             }
             let receiver = try MosquittoServer.transport(version)

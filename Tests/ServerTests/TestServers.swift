@@ -61,7 +61,8 @@ enum TestServers {
 
     /// The variables of a complete set of servers.
     static let all = [
-        "MOSQUITTO", "MOSQUITTO_WS", "MOSQUITTO_PACKAGED", "RABBITMQ_STOMP", "RABBITMQ_WS",
+        "MOSQUITTO", "MOSQUITTO_WS", "MOSQUITTO_PACKAGED", "MOSQUITTO_DEFAULTS",
+        "RABBITMQ_STOMP", "RABBITMQ_WS",
         "ACTIVEMQ_STOMP", "NGINX",
         "RABBITMQ_MQTT", "ACTIVEMQ_MQTT", "EJABBERD", "EJABBERD_WS", "NATS_MQTT", "NATS_WS",
         "WEBSOCKETS", "WEBSOCKETS_PLAIN", "WEBSOCKETS_SMALL_WINDOW",

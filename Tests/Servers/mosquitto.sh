@@ -32,11 +32,11 @@ mosquitto_run() {
     echo $! >> "$1/mosquitto.pid"
 }
 
-# Debian's settings: mosquitto_run_packaged FOLDER PORT.
+# Debian's settings, with further ones: mosquitto_run_packaged FOLDER PORT [LINE ...].
 mosquitto_run_packaged() {
     printf '%s\n' "listener $2 127.0.0.1" 'allow_anonymous true' 'user root' 'log_dest stderr' \
-        > "$1/packaged.conf"
-    mosquitto -c "$1/packaged.conf" > "$1/packaged.log" 2>&1 &
+        "${@:3}" > "$1/packaged-$2.conf"
+    mosquitto -c "$1/packaged-$2.conf" > "$1/packaged-$2.log" 2>&1 &
     echo $! >> "$1/mosquitto.pid"
 }
 
@@ -99,11 +99,14 @@ CONF
             [ -z "$certificates" ] || mosquitto_secure $((base + 4)) server
         } | mosquitto_run "$folder" mosquitto
         main=$(head -n 1 "$folder/mosquitto.pid")
-        mosquitto_run_packaged "$folder" $((base + 17))
+        # No message is dropped from a full queue.
+        mosquitto_run_packaged "$folder" $((base + 17)) 'max_queued_messages 0'
+        mosquitto_run_packaged "$folder" $((base + 18))
         [ -z "$certificates" ] || mosquitto_run_with_tls "$folder" "$base"
         ready=1
         answers_in 10 "$main" mqtt_round_trip "$base" &&
             answers_in 10 "$main" mqtt_round_trip $((base + 17)) &&
+            answers_in 10 "$main" mqtt_round_trip $((base + 18)) &&
             answers_in 10 "$main" upgrade_round_trip $((base + 3)) / 101 || ready=0
         if [ -n "$certificates" ]; then
             for port in $((base + 6)) $((base + 7)) $((base + 14)) $((base + 16)); do
@@ -117,6 +120,7 @@ CONF
                 echo "export WAYBILL_MOSQUITTO_SMALL_PORT=$((base + 2))"
                 echo "export WAYBILL_MOSQUITTO_WS_PORT=$((base + 3))"
                 echo "export WAYBILL_MOSQUITTO_PACKAGED_PORT=$((base + 17))"
+                echo "export WAYBILL_MOSQUITTO_DEFAULTS_PORT=$((base + 18))"
                 if [ -n "$certificates" ]; then
                     echo "export WAYBILL_MOSQUITTO_TLS_PORT=$((base + 4))"
                     echo "export WAYBILL_MOSQUITTO_MUTUAL_PORT=$((base + 5))"
