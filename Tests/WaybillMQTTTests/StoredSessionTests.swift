@@ -196,12 +196,14 @@ struct StoredSessionTests {
         let store = InMemorySessionStore()
         let isAsked = Promise<Void>()
         let mayStore = Promise<Void>()
+        let isStored = Promise<Void>()
 
         func insert(_ message: StoredMessage) -> StoredMessage.ID { store.insert(message) }
 
         func add(_ message: StoredMessage) async throws -> StoredMessage.ID {
             isAsked.resolve(.success(()))
             try await mayStore.value()
+            defer { isStored.resolve(.success(())) }
             return store.insert(message)
         }
 
@@ -226,7 +228,8 @@ struct StoredSessionTests {
         await transport.destroy()
         slow.mayStore.resolve(.success(()))
         await expectError(.shutDown) { try await sending.value }
-        #expect(slow.messages().isEmpty)
+        try await slow.isStored.value()
+        try await waitUntil { slow.messages().isEmpty }
         await transport.shutdown()
     }
 
