@@ -336,7 +336,7 @@ package enum EventStreamClosure: Hashable, Sendable {
     case endOfStream
     /// The connection ended, or the peer violated HTTP/1.1.
     case connection(HTTPClosure)
-    /// A line or an event exceeds the limit.
+    /// A line of an `id`, `event` or `retry` field exceeds the limit.
     case violation(EventStreamViolation)
     /// A content coding that the request did not accept.
     case unknownCoding(String)

@@ -30,7 +30,8 @@ package struct EventStreamLimits: Hashable, Sendable {
 
     /// Makes limits; by default 1 MiB and 6 bytes for a line, and 1 MiB for an event.
     package init(lineByteCount: Int = 1 << 20 + 6, eventByteCount: Int = 1 << 20) {
-        self.lineByteCount = lineByteCount
+        // As much as the name of a field, which decides what becomes of a longer line.
+        self.lineByteCount = max(lineByteCount, 6)
         self.eventByteCount = eventByteCount
     }
 }

@@ -212,6 +212,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
             let step = try state.machine.connect()
             if case .postpone = step.action { return step }
             state.greeting = (greeting, timeout)
+            state.violations = RepeatedViolation()
             return step
         }
         return try await made(by: series, step, within: timeout).receipt
@@ -309,6 +310,8 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                 at: connection.now,
                 random: environment.random
             )
+            // What came before a healthy connection belongs to no row.
+            if step.wasHealthy == true { state.violations = RepeatedViolation() }
             // Under the same lock, because a series that begins here reads the order of the hosts.
             failover.noteEnd(of: route, step, cause)
             return step

@@ -39,6 +39,8 @@ extension MQTTClientConnection {
     /// The first 64 bytes of a packet, without DUP: the same when the server sends the packet again.
     private func mark(at start: Int, of buffer: ReceiveBuffer) -> [UInt8] {
         var bytes = buffer.filled.slice(at: start, count: 64).bytes
+        // What follows the packet is another one each time. A longer packet than this has a second byte above 127.
+        if bytes.count > 1, bytes[1] < 62 { bytes = Array(bytes.prefix(2 + Int(bytes[1]))) }
         if let first = bytes.first, first >> 4 == MQTTPacketKind.publish.rawValue {
             bytes[0] = first & ~0x08
         }
