@@ -10,33 +10,8 @@
         .timeLimit(.minutes(30))
     )
     struct TLSFileTests {
-        /// Dials a new pair each time, whose other end demands a certificate of the client.
-        private struct Asking: Dialer {
-            let context: TLSContext
-
-            func dial(
-                _ endpoint: Endpoint,
-                timeout: Duration,
-                timers: any TimerSource
-            ) async throws(LinkError) -> any ByteStream {
-                let pair = ByteStreamPair()
-                let stream = try TLSStream(over: pair.second, context, host: "client")
-                let driver = Driver(core: LineCore(echoes: true), stream: stream, timers: timers)
-                stream.open()
-                driver.start(.init(receive: { _ in }, end: { _ in }))
-                return pair.first
-            }
-        }
-
         @Test("A key that does not fit for a moment fails that connection, and not the next one")
         func rotation() async throws {
-            var server = TLSSettings()
-            server.authorities = [.file(Certificates.path("ca.pem"))]
-            server.identity = .certificate(
-                .file(Certificates.path("server.pem")),
-                key: .file(Certificates.path("server.key")),
-                password: nil
-            )
             let folder = FileManager.default.temporaryDirectory
                 .appendingPathComponent("waybill-rotation-\(UUID().uuidString)")
             try FileManager.default.createDirectory(
@@ -48,13 +23,15 @@
                 let bytes = Data(try Certificates.bytes(name))
                 try bytes.write(to: folder.appendingPathComponent(file), options: .atomic)
             }
-            var client = server
+            var client = TLSSettings()
+            client.authorities = [.file(Certificates.path("ca.pem"))]
             client.identity = .certificate(
                 .file(folder.appendingPathComponent("own.pem").path),
                 key: .file(folder.appendingPathComponent("own.key").path),
                 password: nil
             )
-            let dialer = Asking(context: try TLSContext(server, role: .server)).secured(by: client)
+            let dialer = try TLSEchoDialer { $0.authorities = client.authorities }
+                .secured(by: client)
             func dial() async throws {
                 let stream = try await dialer.dial(
                     Endpoint(host: "localhost", port: 1),

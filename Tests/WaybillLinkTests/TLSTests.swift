@@ -282,8 +282,10 @@
 
         @Test("A session is resumed, by the same dialer to the same host")
         func resumption() async throws {
-            let peer = try TLSPeer()
-            let dialer = try Again(peer).secured()
+            var client = TLSSettings()
+            // Not read from a file, or each connection would begin anew.
+            client.authorities = [.bytes(try Certificates.bytes("ca.pem"))]
+            let dialer = try TLSEchoDialer().secured(by: client)
             for round in 0..<3 {
                 let stream = try await dialer.dial(
                     Endpoint(host: "localhost", port: 1),
@@ -297,42 +299,6 @@
                 driver.withCore { core, _ in core.send("x") }
                 #expect(heard.events == [.line("x")])
                 driver.withCore { core, _ in core.isFinished = true }
-            }
-        }
-
-        /// Dials a new pair to the same server each time, with authorities that are not read from a file.
-        private struct Again: Dialer {
-            let context: TLSContext
-            let authority: [UInt8]
-
-            init(_ peer: TLSPeer) throws {
-                var settings = TLSSettings()
-                settings.identity = .certificate(
-                    .file(Certificates.path("server.pem")),
-                    key: .file(Certificates.path("server.key")),
-                    password: nil
-                )
-                context = try TLSContext(settings, role: .server)
-                authority = try Certificates.bytes("ca.pem")
-            }
-
-            func secured() -> any Dialer {
-                var settings = TLSSettings()
-                settings.authorities = [.bytes(authority)]
-                return secured(by: settings)
-            }
-
-            func dial(
-                _ endpoint: Endpoint,
-                timeout: Duration,
-                timers: any TimerSource
-            ) async throws(LinkError) -> any ByteStream {
-                let pair = ByteStreamPair()
-                let stream = try TLSStream(over: pair.second, context, host: "client")
-                let driver = Driver(core: LineCore(echoes: true), stream: stream, timers: timers)
-                stream.open()
-                driver.start(.init(receive: { _ in }, end: { _ in }))
-                return pair.first
             }
         }
 
