@@ -218,10 +218,8 @@ struct StoreFlushTests {
 
     // MARK: Sends that fail
 
-    @Test("A send that fails is told so after the removal is written")
-    func failed() async throws {
-        let store = LazyStore(hangs: true)
-        // No connection can be made.
+    /// Sends where no connection can be made, until the removal is to be written.
+    private func failing(_ store: LazyStore) async throws -> (MQTTTransport, Promise<Void>) {
         let (transport, provider) = try scripted([], clock: clock) {
             $0.store = store
             $0.offlineQueue.waitsForConnection = false
@@ -230,6 +228,13 @@ struct StoreFlushTests {
         isOver.resolve { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { store.flushCount == 1 }
         await untilQuiet()
+        return (transport, isOver)
+    }
+
+    @Test("A send that fails is told so after the removal is written")
+    func failed() async throws {
+        let store = LazyStore(hangs: true)
+        let (transport, isOver) = try await failing(store)
         #expect(isOver.result == nil)
         #expect(store.messages().count == 1)
         store.write()
@@ -244,14 +249,7 @@ struct StoreFlushTests {
     )
     func failedAndStored() async throws {
         let store = LazyStore(hangs: true)
-        let (transport, provider) = try scripted([], clock: clock) {
-            $0.store = store
-            $0.offlineQueue.waitsForConnection = false
-        }
-        let isOver = Promise<Void>()
-        isOver.resolve { try await provider.request(.send("x", qos: .atLeastOnce)) }
-        try await waitUntil { store.flushCount == 1 }
-        await untilQuiet()
+        let (transport, isOver) = try await failing(store)
         clock.advance(by: .milliseconds(999))
         await untilQuiet()
         #expect(isOver.result == nil)
