@@ -213,7 +213,7 @@ final class MQTTConnection: TransportConnection {
         _ error: LinkError?,
         _ finding: MQTTReplayFinding
     ) -> WaybillError? {
-        var cause = end.cause(error, finding)
+        var cause = end.cause(error, finding, isAccepted: connack.result != nil)
         if end.reasonCode == .sessionTakenOver, session.takeLateAttempt(at: now) {
             cause = MQTTErrorMapping.takenOverByLateAttempt
         }

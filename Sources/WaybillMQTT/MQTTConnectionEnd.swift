@@ -55,16 +55,31 @@ package struct MQTTConnectionEnd: Sendable {
     /// Returns the cause of the end, with what it says about the messages that are sent again.
     ///
     /// A server that ends the connection because of a message is no reason against another connection: the message is
-    /// sent alone there, or has failed.
-    package func cause(_ error: LinkError?, _ finding: MQTTReplayFinding) -> WaybillError? {
-        let cause = cause(error)
-        guard let cause, let reasonCode, reasonCode != .sessionTakenOver, cause.code == .rejected
-        else { return cause }
+    /// sent alone there, or has failed. With Not authorized the message or the credentials may be the reason, until the
+    /// message is proved to be it.
+    ///
+    /// - Parameters:
+    ///   - error: The error of the stream.
+    ///   - finding: What the end says about the messages.
+    ///   - isAccepted: Whether the server had answered CONNECT.
+    package func cause(
+        _ error: LinkError?,
+        _ finding: MQTTReplayFinding,
+        isAccepted: Bool = true
+    ) -> WaybillError? {
+        guard var cause = cause(error) else { return nil }
+        let isNotAuthorized = reasonCode == .notAuthorized
         switch finding {
-        case .none: return cause
+        case .none: break
         case .unclear, .counted, .rejected:
-            return WaybillError(.connectionLost, cause.message, restating: cause)
+            let isAboutMessage = cause.code == .rejected && reasonCode != .sessionTakenOver
+            guard reasonCode != nil, isAboutMessage || isNotAuthorized else { return cause }
+            cause = WaybillError(.connectionLost, cause.message, restating: cause)
+            if case .rejected = finding { return cause }
         }
+        if isNotAuthorized { cause.wordlessRefusal = .dismissal }
+        if !isAccepted, replayEnd(error) == .closed { cause.wordlessRefusal = .silence }
+        return cause
     }
 
     /// Why the connection has ended, for the messages that are sent again (MQTT 5, 3.14.2.1).
@@ -73,6 +88,7 @@ package struct MQTTConnectionEnd: Sendable {
         case (.disconnectedByServer(let code, _)?, _):
             switch code {
             case .packetTooLarge, .payloadFormatInvalid, .topicNameInvalid: .named
+            case .notAuthorized: .refused
             case .serverBusy, .serverShuttingDown, .keepAliveTimeout, .sessionTakenOver,
                 .quotaExceeded, .useAnotherServer, .serverMoved, .maximumConnectTime,
                 .messageRateTooHigh, .connectionRateExceeded, .administrativeAction:

@@ -66,7 +66,8 @@ final class STOMPConnection: TransportConnection {
             .init(
                 receive: { self.handle($0) },
                 end: { error in
-                    let cause = self.end.cause(error)
+                    let isAccepted = self.connected.result != nil
+                    let cause = self.end.cause(error, isAccepted: isAccepted)
                     self.subscriptions.detach(self)
                     // Called first, so that code that learns of the end from a call or a stream finds the
                     // connection already removed.

@@ -31,6 +31,8 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         .ready
     )
     private var schedule: ReconnectionSchedule
+    /// What is known of the credentials, and not of the life of connections.
+    package var trial = CredentialTrial()
     private var lastSeries: UInt64 = 0
     /// The earliest time of an attempt for a request, and the error for which requests have to wait.
     package var hold: (until: WireInstant, cause: WaybillError)? { held?.value }
@@ -60,6 +62,8 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         case .connecting: throw .alreadyConnected
         case .stopping, .concluding: return Step(action: .postpone)
         case .waiting(let attempt, _), .paused(let attempt):
+            // The app may have other credentials.
+            trial = CredentialTrial()
             state = .waiting(attempt, until: nil)
             return Step(action: .wake)
         }
@@ -183,6 +187,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             return nil
         }
         schedule.noteConnected(at: now)
+        trial.noteAccepted()
         held = nil
         state = intent == .paused ? .closing(connection, .paused) : .connected(connection)
         var step = Step(changes: [.connected])
@@ -306,6 +311,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
 
     /// The shell has ended subscriptions and calls.
     package mutating func concluded() {
+        trial = CredentialTrial()
         if case .concluding(let intent) = state { state = .idle(intent) }
     }
 
@@ -330,10 +336,12 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         random: () -> UInt64
     ) -> Step {
         var delay: Duration?
+        var loss = cause
         let wasHealthy = schedule.isHealthy(at: now)
         switch state {
         case .connected(let current) where current === connection:
-            delay = cause.flatMap {
+            loss = trial.judge(cause, after: schedule.life(at: now))
+            delay = loss.flatMap {
                 schedule.delay(after: $0, hasProgress: hasProgress, at: now, random: random)
             }
             guard delay != nil else {
@@ -362,10 +370,10 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             return Step()
         }
         let pause = WaybillError(.notConnected, "the connection is paused")
-        let attempt = makeAttempt(.loss, after: cause ?? pause)
+        let attempt = makeAttempt(.loss, after: loss ?? pause)
         return over(
             wait(attempt, delay, from: now, Step(action: .begin(isLimited: false))),
-            cause,
+            loss,
             wasHealthy
         )
     }

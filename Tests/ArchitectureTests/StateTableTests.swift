@@ -20,7 +20,7 @@ import Testing
 
     /// The types whose tables must be found: a table that loses its form would not be compared.
     private static let types: Set = [
-        "ConnectionMachine", "EventStreamConnection", "HTTPClientConnection",
+        "ConnectionMachine", "CredentialTrial", "EventStreamConnection", "HTTPClientConnection",
         "HTTPServerConnection", "HTTPTunnelHandshake", "MQTTClientAuthentication",
         "MQTTClientChannel", "MQTTClientConnection", "MQTTClientExchanges",
         "MQTTClientHandshake", "MQTTReceiver", "MQTTServerAuthentication",

@@ -77,7 +77,9 @@ import WireCore
                 MQTTProperties()
             )
             let end: ReplaySuspicion.End =
-                named.contains(code) ? .named : unrelated.contains(code) ? .unrelated : .closed
+                code == 0x87
+                ? .refused
+                : named.contains(code) ? .named : unrelated.contains(code) ? .unrelated : .closed
             #expect(Self.end(closure).replayEnd(.endOfStream) == end)
             #expect(Self.end(closure).replayEnd(nil) == end)
         }
@@ -96,7 +98,9 @@ import WireCore
             #expect(cause(code, .counted(ends: 1, storedNumber: nil)) == .connectionLost)
         }
         #expect(cause(.sessionTakenOver, .unclear) == .rejected)
-        #expect(cause(.notAuthorized, .unclear) == .unauthorized)
+        #expect(cause(.notAuthorized, .none) == .unauthorized)
+        #expect(cause(.notAuthorized, .counted(ends: 1, storedNumber: nil)) == .connectionLost)
+        #expect(cause(.badUserNameOrPassword, .unclear) == .unauthorized)
     }
 
     @Test("CONNACK and DISCONNECT redirect, with two of their codes")

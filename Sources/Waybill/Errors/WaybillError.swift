@@ -115,6 +115,16 @@ public struct WaybillError: Error, Sendable {
     private var isToldBusy = false
     /// Whether a token source failed for a temporary reason.
     package var mayPass = false
+    /// A way to refuse credentials without an answer to the greeting.
+    package enum WordlessRefusal: Sendable {
+        /// A close before the greeting was answered, which may also have other reasons.
+        case silence
+        /// The end of an accepted connection.
+        case dismissal
+    }
+
+    /// How the server may have refused the credentials of the connection; nil for other errors.
+    package var wordlessRefusal: WordlessRefusal?
     /// Whether interceptors have already decided against another attempt.
     package var isDecided = false
     /// Whether the request may have arrived, if the transport knows it better than the code tells.
