@@ -31,13 +31,30 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         .ready
     )
     private var schedule: ReconnectionSchedule
-    /// What is known of the credentials, and not of the life of connections.
-    package var trial = CredentialTrial()
     private var lastSeries: UInt64 = 0
     /// The earliest time of an attempt for a request, and the error for which requests have to wait.
-    package var hold: (until: WireInstant, cause: WaybillError)? { held?.value }
-    // Out of line, because most connections never have one.
-    private var held: Shared<(until: WireInstant, cause: WaybillError)>?
+    package private(set) var hold: (until: WireInstant, cause: WaybillError)? {
+        get { rare?.value.hold }
+        set { changeRare { $0.hold = newValue } }
+    }
+    /// What is known of the credentials, which decides nothing about the life of connections but its end.
+    package var trial: CredentialTrial {
+        get { rare?.value.trial ?? CredentialTrial() }
+        set { changeRare { $0.trial = newValue } }
+    }
+
+    private struct Rare: Sendable {
+        var hold: (until: WireInstant, cause: WaybillError)?
+        var trial = CredentialTrial()
+    }
+    // Out of line, because most connections never have any of it.
+    private var rare: Shared<Rare>?
+
+    private mutating func changeRare(_ body: (inout Rare) -> Void) {
+        var changed = rare?.value ?? Rare()
+        body(&changed)
+        rare = changed.hold == nil && changed.trial.isUnused ? nil : Shared(changed)
+    }
 
     package init(_ policy: ReconnectionPolicy) {
         schedule = ReconnectionSchedule(policy)
@@ -128,7 +145,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     }
 
     private mutating func beginOnDemand() -> Step {
-        held = nil
+        hold = nil
         var attempt = makeAttempt(.demand)
         attempt.number = 1
         state = .connecting(attempt, then: .ready)
@@ -188,7 +205,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         }
         schedule.noteConnected(at: now)
         trial.noteAccepted()
-        held = nil
+        hold = nil
         state = intent == .paused ? .closing(connection, .paused) : .connected(connection)
         var step = Step(changes: [.connected])
         if intent == .paused { step.action = .close(connection) }
@@ -277,7 +294,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         _ random: () -> UInt64
     ) {
         guard let cause else { return }
-        held = Shared((now.advanced(by: schedule.interval(after: cause, random: random)), cause))
+        hold = (now.advanced(by: schedule.interval(after: cause, random: random)), cause)
     }
 
     /// Changes to the wait for the next attempt.
@@ -445,7 +462,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     ///
     /// A connection that it has closed is made again at once.
     package mutating func resume() -> Step {
-        held = nil
+        hold = nil
         switch state {
         case .idle(.paused): state = .idle(.ready)
         case .concluding(.paused): state = .concluding(.ready)
@@ -463,7 +480,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     ///
     /// The next attempt starts at once.
     package mutating func retryNow() -> Step {
-        held = nil
+        hold = nil
         guard case .waiting(let attempt, _) = state else { return Step() }
         state = .waiting(attempt, until: nil)
         return Step(action: .wake)

@@ -48,6 +48,11 @@ package struct CredentialTrial: Sendable {
 
     package init() {}
 
+    /// Whether it says nothing, as without credentials that somebody can replace.
+    var isUnused: Bool {
+        if case .fresh = state { occasion == nil } else { false }
+    }
+
     /// Notes that credentials are shown to a server.
     ///
     /// - Parameters:
