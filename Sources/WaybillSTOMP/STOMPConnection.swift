@@ -68,12 +68,13 @@ final class STOMPConnection: TransportConnection {
                 end: { error in
                     let isAccepted = self.connected.result != nil
                     let cause = self.end.cause(error, isAccepted: isAccepted)
-                    self.subscriptions.detach(self)
+                    let verdict = self.subscriptions.detach(self, self.end.replayEnd(error))
                     // Called first, so that code that learns of the end from a call or a stream finds the
                     // connection already removed.
                     onEnd(cause)
                     self.replies.detach(self, self.end.unanswered(cause))
                     self.handleEnd(cause)
+                    self.subscriptions.note(verdict, cause)
                     self.ended.resolve(.success(()))
                 }
             )

@@ -18,6 +18,7 @@ struct STOMPConnectionEnd: Sendable {
     /// - Parameters:
     ///   - error: The error of the stream.
     ///   - isAccepted: Whether the server had answered CONNECT.
+    /// - Returns: The cause.
     func cause(_ error: LinkError?, isAccepted: Bool) -> WaybillError? {
         switch (closure, error) {
         case (.endOfStream?, let error?), (nil, let error?):
@@ -27,6 +28,15 @@ struct STOMPConnectionEnd: Sendable {
             return cause
         case (let closure?, _): return STOMPMapping.error(closure)
         case (nil, nil): return nil
+        }
+    }
+
+    /// Why the connection has ended, for the subscriptions that are made again.
+    func replayEnd(_ error: LinkError?) -> ReplaySuspicion.End {
+        switch (closure, error) {
+        case (.error?, _): .closed
+        case (.endOfStream?, let error?), (nil, let error?): ReplaySuspicion.End(error)
+        default: .unrelated
         }
     }
 

@@ -90,7 +90,8 @@ import WireCore
         @Sendable func cause(_ code: MQTTReasonCode, _ finding: MQTTReplayFinding) -> WaybillError
             .Code?
         {
-            Self.end(.disconnectedByServer(code, MQTTProperties())).cause(nil, finding)?.code
+            let end = Self.end(.disconnectedByServer(code, MQTTProperties()))
+            return end.cause(nil, end.blame(finding, .none))?.code
         }
         for code in [MQTTReasonCode.packetTooLarge, .protocolError] {
             #expect(cause(code, .none) == .rejected)
@@ -173,7 +174,7 @@ import WireCore
         end.add(call)
         #expect(codes.withLock { $0 } == [])
         end.abandonment = WaybillError(.shutDown, "over")
-        end.failCalls()
+        end.failCalls(nil)
         #expect(codes.withLock { $0 } == [.shutDown])
     }
 }
