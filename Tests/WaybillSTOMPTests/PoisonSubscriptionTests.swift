@@ -49,7 +49,7 @@ struct PoisonSubscriptionTests {
             Self.receipt(1),
             .expect(Self.subscribe(2, 2)),
             Self.receipt(2),
-            .expect("SEND\ncontent-length:0\ndestination:go\n\n\0"),
+            .expect("SEND\ndestination:go\n\n\0"),
             .reset
         )
         let (transport, provider) = try scripted([first] + next, clock: clock)
