@@ -103,8 +103,10 @@ final class MQTTConnection: TransportConnection {
                 end: { error in
                     let end = self.state.withLock { $0.end }
                     let finding = self.driver.noteEnd(end.replayEnd(error))
+                    let verdict = self.subscriptions.noteEnd(of: self, end.restoringEnd(error))
                     self.noteDoubt()
-                    let cause = self.cause(of: end, error, finding)
+                    let blame = end.blame(finding, verdict)
+                    let cause = self.cause(of: end, error, blame)
                     self.noteLateAttempt(end, error)
                     self.rememberKeepAlive()
                     self.handBack()
@@ -113,8 +115,9 @@ final class MQTTConnection: TransportConnection {
                     // connection already removed.
                     onEnd(cause)
                     self.authentication?.end(cause ?? end.statedAbandonment?.value)
-                    self.handleEnd(cause)
+                    self.handleEnd(cause, refusesFirst: blame == .request)
                     self.session.note(finding, cause, reportingTo: self.subscriptions.events)
+                    self.subscriptions.note(verdict, cause)
                     self.ended.resolve(.success(()))
                 }
             )
@@ -213,9 +216,9 @@ final class MQTTConnection: TransportConnection {
     private func cause(
         of end: MQTTConnectionEnd,
         _ error: LinkError?,
-        _ finding: MQTTReplayFinding
+        _ blame: MQTTConnectionEnd.Blame
     ) -> WaybillError? {
-        var cause = end.cause(error, finding)
+        var cause = end.cause(error, blame, isAccepted: connack.result != nil)
         if end.reasonCode == .sessionTakenOver, session.takeLateAttempt(at: now) {
             cause = MQTTErrorMapping.takenOverByLateAttempt
         }
@@ -251,7 +254,7 @@ final class MQTTConnection: TransportConnection {
         if let probe { learning.remember(probe, of: network) }
     }
 
-    private func handleEnd(_ cause: WaybillError?) {
+    private func handleEnd(_ cause: WaybillError?, refusesFirst: Bool) {
         let end = state.withLock { state in
             defer { state.end = MQTTConnectionEnd() }
             return state.end
@@ -259,7 +262,7 @@ final class MQTTConnection: TransportConnection {
         connack.resolve(
             .failure(cause ?? WaybillError(.notConnected, "disconnected while connecting"))
         )
-        end.failCalls()
+        end.failCalls(cause, refusesFirst: refusesFirst)
         state.withLock { $0.drained }?.resolve(.success(()))
     }
 

@@ -1,7 +1,7 @@
 package import MQTTWire
 package import Waybill
 package import WaybillLink
-import WaybillSession
+package import WaybillSession
 package import WireCore
 
 /// Why a connection ends, and the calls that end with it.
@@ -52,19 +52,63 @@ package struct MQTTConnectionEnd: Sendable {
         }
     }
 
-    /// Returns the cause of the end, with what it says about the messages that are sent again.
-    ///
-    /// A server that ends the connection because of a message is no reason against another connection: the message is
-    /// sent alone there, or has failed.
-    package func cause(_ error: LinkError?, _ finding: MQTTReplayFinding) -> WaybillError? {
-        let cause = cause(error)
-        guard let cause, let reasonCode, reasonCode != .sessionTakenOver, cause.code == .rejected
-        else { return cause }
-        switch finding {
-        case .none: return cause
-        case .unclear, .counted, .rejected:
-            return WaybillError(.connectionLost, cause.message, restating: cause)
+    /// What the end says about messages and filters.
+    package enum Blame: Sendable {
+        /// Nothing.
+        case none
+        /// The first unanswered request is the reason, and fails; or the credentials are.
+        case request
+        /// One of them may be the reason, and is sent again.
+        case possible
+        /// One of them is the reason, and has failed.
+        case proven
+    }
+
+    /// What the end says about messages, restored filters and unanswered requests together.
+    package func blame(
+        _ finding: MQTTReplayFinding,
+        _ verdict: SubscriptionSuspicion.Verdict
+    ) -> Blame {
+        switch (finding, verdict) {
+        case (.rejected, _), (_, .proven): .proven
+        case (.unclear, _), (.counted, _), (_, .counted): .possible
+        case (.none, .none): refusesRequest ? .request : .none
         }
+    }
+
+    /// Whether the reason of the server's DISCONNECT is the first unanswered request, a SUBSCRIBE or an UNSUBSCRIBE.
+    private var refusesRequest: Bool {
+        guard !unanswered.isEmpty else { return false }
+        let end = restoringEnd(nil)
+        return end == .named || end == .refused
+    }
+
+    /// Returns the cause of the end, with what it says about messages and filters.
+    ///
+    /// A server that ends the connection because of one of them is no reason against another connection, where it is
+    /// sent alone, or has failed. With Not authorized it or the credentials may be the reason, until it is proved.
+    ///
+    /// - Parameters:
+    ///   - error: The error of the stream.
+    ///   - blame: What the end says about requests.
+    ///   - isAccepted: Whether the server had answered CONNECT.
+    /// - Returns: The cause; nil if this side ended the connection.
+    package func cause(
+        _ error: LinkError?,
+        _ blame: Blame,
+        isAccepted: Bool = true
+    ) -> WaybillError? {
+        guard var cause = cause(error) else { return nil }
+        let isNotAuthorized = reasonCode == .notAuthorized
+        if blame != .none, let reasonCode, reasonCode != .sessionTakenOver,
+            cause.code == .rejected || isNotAuthorized
+        {
+            cause = WaybillError(.connectionLost, cause.message, restating: cause)
+            if blame == .proven { return cause }
+        }
+        if isNotAuthorized { cause.wordlessRefusal = .dismissal }
+        if !isAccepted, replayEnd(error) == .closed { cause.wordlessRefusal = .silence }
+        return cause
     }
 
     /// Why the connection has ended, for the messages that are sent again (MQTT 5, 3.14.2.1).
@@ -73,6 +117,7 @@ package struct MQTTConnectionEnd: Sendable {
         case (.disconnectedByServer(let code, _)?, _):
             switch code {
             case .packetTooLarge, .payloadFormatInvalid, .topicNameInvalid: .named
+            case .notAuthorized: .refused
             case .serverBusy, .serverShuttingDown, .keepAliveTimeout, .sessionTakenOver,
                 .quotaExceeded, .useAnotherServer, .serverMoved, .maximumConnectTime,
                 .messageRateTooHigh, .connectionRateExceeded, .administrativeAction:
@@ -85,6 +130,18 @@ package struct MQTTConnectionEnd: Sendable {
             }
         case (.endOfStream?, let error?): ReplaySuspicion.End(error)
         default: .unrelated
+        }
+    }
+
+    /// Why the connection has ended, for the filters that it restores (MQTT 5, 3.14.2.1).
+    func restoringEnd(_ error: LinkError?) -> ReplaySuspicion.End {
+        switch reasonCode {
+        case .topicFilterInvalid, .sharedSubscriptionsNotSupported,
+            .subscriptionIdentifiersNotSupported, .wildcardSubscriptionsNotSupported:
+            return .named
+        default:
+            let end = replayEnd(error)
+            return end == .named ? .closed : end
         }
     }
 
@@ -113,8 +170,20 @@ package struct MQTTConnectionEnd: Sendable {
     }
 
     /// Fails the calls.
-    package func failCalls() {
-        for call in unanswered { call.fail(abandonment) }
+    ///
+    /// - Parameters:
+    ///   - cause: The cause of the end.
+    ///   - refusesFirst: Whether the server has ended the connection because of the first one.
+    package func failCalls(_ cause: WaybillError?, refusesFirst: Bool = false) {
+        for (index, call) in unanswered.enumerated() {
+            guard index == 0, refusesFirst else {
+                call.fail(abandonment)
+                continue
+            }
+            let message = "the server answered the request by ending the connection"
+            let code = reasonCode == .notAuthorized ? WaybillError.Code.unauthorized : .rejected
+            call.fail(WaybillError(code, message, restating: cause))
+        }
     }
 }
 

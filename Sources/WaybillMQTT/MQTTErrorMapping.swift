@@ -64,13 +64,16 @@ package enum MQTTErrorMapping {
     ]
 
     /// The error of a request that was unanswered when the connection ended and no other followed.
+    ///
+    /// It has the code of a DISCONNECT that refuses.
     static func unanswered(_ cause: WaybillError?) -> WaybillError {
-        WaybillError(
-            .connectionLost,
+        let reason = cause?.mqttReason?.code
+        let isRefusal = reason != nil && reason != .sessionTakenOver && cause?.isRetryable == false
+        return WaybillError(
+            isRefusal ? cause?.code ?? .connectionLost : .connectionLost,
             "the connection ended before the server answered",
-            peerReason: cause?.peerReason,
-            underlying: cause?.underlying
-        )
+            restating: cause
+        ).arriving(true)
     }
 
     /// The error of a call that waited for the end of a received message's exchange.

@@ -28,8 +28,9 @@ extension MQTTSession {
         case .counted(let ends, let number): storeEnds(ends, of: number)
         case .rejected(let rejected):
             let mapped = MQTTErrorMapping.error(rejected.dropped.cause)
-            let error = WaybillError(mapped.code, mapped.message, restating: cause)
-                .arriving(true)
+            let isUnauthorized = cause?.mqttReason?.code == .notAuthorized
+            let code = isUnauthorized ? .unauthorized : mapped.code
+            let error = WaybillError(code, mapped.message, restating: cause).arriving(true)
             switch rejected.dropped.call {
             case let call as MQTTPendingCall: return call.fail(error)
             case let call as MQTTStoredCall: if call.drop(rejected.dropped) { return }

@@ -317,8 +317,7 @@ package struct MQTTSubscriptionTable: Sendable {
         let entry = router[filter]
         let report = MQTTSubscriptionAction.report(.subscriptionRefused, filter, nil, error)
         guard let answer = request.answer else {
-            guard isRefused, isPending, let entry else { return [] }
-            return (entry.state.quality == nil ? [report] : []) + end(filter, because: error)
+            return isRefused && isPending ? refused(filter, error) : []
         }
         var actions = [report]
         if isPending, entry?.state == .subscribing, entry?.waiting.isEmpty == true {
@@ -328,6 +327,16 @@ package struct MQTTSubscriptionTable: Sendable {
             if mayHaveArrived { actions.append(.unsubscribe(left.add(filter))) }
         }
         return actions + [.answer(answer, .failure(error))]
+    }
+
+    /// Notes that the server answers a restored filter by ending the connection.
+    package mutating func refused(
+        _ filter: String,
+        _ error: WaybillError
+    ) -> [MQTTSubscriptionAction] {
+        guard let entry = router[filter] else { return [] }
+        let report = MQTTSubscriptionAction.report(.subscriptionRefused, filter, nil, error)
+        return (entry.state.quality == nil ? [report] : []) + end(filter, because: error)
     }
 
     /// Those of some requests whose answer is still awaited: listeners may have left before a request is sent.

@@ -8,8 +8,9 @@ import WireCore
 ///
 /// Outlives every connection, of which there is one at a time.
 final class MQTTSubscriptions: Sendable {
-    private struct State: Sendable {
+    struct State: Sendable {
         var table: MQTTSubscriptionTable
+        var suspicion = SubscriptionSuspicion()
         /// The present connection.
         var connection: MQTTConnection?
         /// When the connection before was lost.
@@ -18,13 +19,13 @@ final class MQTTSubscriptions: Sendable {
 
     let events: TransportEventSource
     let catchAll: CatchAll
-    private let state: Locked<State>
+    let state: Locked<State>
     private let shared: Shared<MQTTConfiguration>
     /// Keeps the filters that were left for the next launch; nil where no session outlives a connection.
     private let store: (any SessionStore)?
     private let session: MQTTSession
-    private var configuration: MQTTConfiguration { shared.value }
-    private let pressure: ReadingPressure
+    var configuration: MQTTConfiguration { shared.value }
+    let pressure: ReadingPressure
     /// Counts the messages that wait in memory.
     var account: MemoryAccount { pressure.account }
     let deliveries: MQTTDeliveries
@@ -85,43 +86,6 @@ final class MQTTSubscriptions: Sendable {
         pressure.detach()
         // The server delivers again what is not acknowledged; of QoS 2 it only wants to hear the outcome.
         deliveries.manual.remove { $0.qos != .exactlyOnce }
-    }
-
-    /// Restores every filter over a connection.
-    ///
-    /// A filter that the server refuses now ends its streams with the refusal; the others go on.
-    ///
-    /// - Parameters:
-    ///   - connection: The connection.
-    ///   - hasSession: Whether the server has kept the session.
-    ///   - isInDoubt: Whether that may be another session, in which nothing was subscribed to.
-    /// - Throws: `WaybillError` when the connection is lost meanwhile; `CancellationError`.
-    func resume(over connection: MQTTConnection, hasSession: Bool, isInDoubt: Bool) async throws {
-        var requests: [MQTTFilterRequest] = []
-        change { table, _ in
-            requests = table.resume(hasSession: hasSession, isInDoubt: isInDoubt)
-            return []
-        }
-        try await withThrowingTaskGroup { group in
-            let left = state.withLock { $0.table.left.all }
-            let (limits, stated) = (connection.driver.limits, configuration.filtersPerPacket)
-            var window = MQTTPacketWindow()
-            let leaving = stated ?? MQTTPacketWindow.leastQuota
-            for batch in left.batches(of: leaving, within: limits, \.text) {
-                try await window.waitForRoom(in: &group)
-                group.addTask { try await self.unsubscribe(batch, over: connection) }
-            }
-            for batch in requests.packets(within: limits, stated: stated) {
-                try await window.waitForRoom(in: &group)
-                let isAnswered = restore(batch, over: connection)
-                group.addTask { try await isAnswered.value() }
-            }
-            try await group.waitForAll()
-        }
-        pressure.attach(connection.reading)
-        connection.driver.endOpening()
-        // The connection may have ended meanwhile: then the pressure must not keep it.
-        if state.withLock({ $0.connection !== connection }) { pressure.detach() }
     }
 
     /// Ends every stream, as no connection follows.
@@ -327,7 +291,7 @@ final class MQTTSubscriptions: Sendable {
 
     /// Sends requests in one packet and carries out the answer, whether or not the callers still wait for it.
     /// - Returns: Resolves when that is done.
-    private func ask(
+    func ask(
         _ requests: [MQTTFilterRequest],
         _ request: Request,
         _ timeout: Duration?,
@@ -352,6 +316,7 @@ final class MQTTSubscriptions: Sendable {
                     table.answered(request, answer.map { $0[index] })
                 }
             }
+            if case .success = answer { self.noteAnswered(requests) }
             isAnswered.resolve(answer.map { _ in }.mapError { $0 })
         }
         return isAnswered
@@ -369,45 +334,14 @@ final class MQTTSubscriptions: Sendable {
             guard let error = limits.refusal(of: one.subscription, request) else { return true }
             let grant = MQTTGrant(result: .failure(error), hasBacklog: false)
             change(since: begun) { table, _ in table.answered(one, .success(grant)) }
+            noteAnswered([one])
             return false
         }
     }
 
-    private func restore(
-        _ requests: [MQTTFilterRequest],
-        over connection: MQTTConnection
-    ) -> Promise<Void> {
-        let (lossTime, requests) = state.withLock {
-            ($0.lossTime, $0.table.awaited(among: requests))
-        }
-        let request = MQTTSubscribeMapping.request(requests.first?.filter)
-        return ask(requests, request, nil, since: lossTime, over: connection)
-    }
-
-    /// Has the server forget filters, and waits for that.
-    private func unsubscribe(
-        _ left: [MQTTLeftFilters.Filter],
-        over connection: MQTTConnection
-    ) async throws {
-        let left = state.withLock { $0.table.left.present(among: left) }
-        guard !left.isEmpty else { return }
-        do {
-            let request = MQTTSubscribeMapping.request(left.first?.text)
-            _ = try await connection.driver.unsubscribe(left.map(\.text), request) { _ in }
-        } catch let error as WaybillError where !error.leavesRequestOpen {
-            // A filter that the server refuses, or that cannot be sent, must not keep the others.
-            if left.count > 1 {
-                for one in left { try await unsubscribe([one], over: connection) }
-            }
-        }
-        forget(left)
-    }
-
-    /// Forgets filters that the server has forgotten.
-    private func forget(_ left: [MQTTLeftFilters.Filter]) {
-        change { table, _ in
-            table.left.remove(left)
-            return []
+    private func noteAnswered(_ requests: [MQTTFilterRequest]) {
+        state.withLock { state in
+            for request in requests { state.suspicion.noteAnswered(request.filter) }
         }
     }
 
@@ -418,7 +352,7 @@ final class MQTTSubscriptions: Sendable {
     /// - Parameters:
     ///   - begun: When the change was asked for.
     ///   - body: Changes the table; also gets the present connection.
-    private func change(
+    func change(
         since begun: ContinuousClock.Instant? = nil,
         _ body: (inout MQTTSubscriptionTable, MQTTConnection?) -> [MQTTSubscriptionAction]
     ) {

@@ -72,11 +72,14 @@ extension STOMPConnection {
     // MARK: Subscriptions
 
     /// Sends SUBSCRIBE, and waits for the receipt if one was requested.
+    ///
+    /// Calls `didConfirm` when the receipt has come, before the frames that follow it.
     func subscribe(
         _ subscribe: STOMPSubscribe,
         as id: String,
         _ request: Request,
-        _ options: SubscribeOptions
+        _ options: SubscribeOptions,
+        didConfirm: (@Sendable () -> Void)? = nil
     ) async throws {
         let frame = STOMPRequest.subscribe(
             id: id,
@@ -86,7 +89,13 @@ extension STOMPConnection {
         )
         let asksForReceipt = options.asksForReceipt
         let timeout = options.timeout
-        _ = try await perform(frame, request, asksForReceipt: asksForReceipt, timeout: timeout)
+        _ = try await perform(
+            frame,
+            request,
+            asksForReceipt: asksForReceipt,
+            timeout: timeout,
+            didConfirm: didConfirm
+        )
     }
 
     /// Sends UNSUBSCRIBE without waiting.
@@ -172,10 +181,14 @@ extension STOMPConnection {
         _ request: Request,
         asksForReceipt: Bool? = nil,
         timeout: Duration? = nil,
-        noting note: () -> Void = {}
+        noting note: () -> Void = {},
+        didConfirm: (@Sendable () -> Void)? = nil
     ) async throws -> Receipt {
-        try await perform(request, asksForReceipt: asksForReceipt ?? configuration.asksForReceipts)
-        {
+        try await perform(
+            request,
+            asksForReceipt: asksForReceipt ?? configuration.asksForReceipts,
+            didConfirm: didConfirm
+        ) {
             (core, now, call) throws(STOMPSendError) in
             try core.send(frame, call: call, timeout: timeout, at: now)
             note()
@@ -186,6 +199,7 @@ extension STOMPConnection {
     private func perform(
         _ request: Request,
         asksForReceipt: Bool,
+        didConfirm: (@Sendable () -> Void)? = nil,
         _ send: (inout STOMPClientConnection, WireInstant, STOMPPendingCall?)
             throws(STOMPSendError) -> Void
     ) async throws -> Receipt {
@@ -198,7 +212,7 @@ extension STOMPConnection {
             if pause != .none { try await driver.wait(for: pause, of: request) }
             return Receipt(of: request.topic)
         }
-        let call = STOMPPendingCall()
+        let call = STOMPPendingCall(willSucceed: didConfirm)
         do {
             let headers = try await call.answer(
                 sending: { () throws(WaybillError) in

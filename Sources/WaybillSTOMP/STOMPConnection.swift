@@ -66,13 +66,15 @@ final class STOMPConnection: TransportConnection {
             .init(
                 receive: { self.handle($0) },
                 end: { error in
-                    let cause = self.end.cause(error)
-                    self.subscriptions.detach(self)
+                    let isAccepted = self.connected.result != nil
+                    let cause = self.end.cause(error, isAccepted: isAccepted)
+                    let verdict = self.subscriptions.detach(self, self.end.replayEnd(error))
                     // Called first, so that code that learns of the end from a call or a stream finds the
                     // connection already removed.
                     onEnd(cause)
                     self.replies.detach(self, self.end.unanswered(cause))
                     self.handleEnd(cause)
+                    self.subscriptions.note(verdict, cause)
                     self.ended.resolve(.success(()))
                 }
             )

@@ -2,6 +2,7 @@ import STOMPWire
 import Waybill
 import WaybillLink
 import WaybillSession
+import WireCore
 
 /// Why a connection ends, and the calls that end with it.
 struct STOMPConnectionEnd: Sendable {
@@ -13,11 +14,29 @@ struct STOMPConnectionEnd: Sendable {
     private var failing: [(call: STOMPPendingCall, error: WaybillError?)] = []
 
     /// Returns the cause of the end; nil if this side ended the connection.
-    func cause(_ error: LinkError?) -> WaybillError? {
+    ///
+    /// - Parameters:
+    ///   - error: The error of the stream.
+    ///   - isAccepted: Whether the server had answered CONNECT.
+    /// - Returns: The cause.
+    func cause(_ error: LinkError?, isAccepted: Bool) -> WaybillError? {
         switch (closure, error) {
-        case (.endOfStream?, let error?), (nil, let error?): WaybillError(error)
-        case (let closure?, _): STOMPMapping.error(closure)
-        case (nil, nil): nil
+        case (.endOfStream?, let error?), (nil, let error?):
+            var cause = WaybillError(error)
+            let isSilence = !isAccepted && ReplaySuspicion.End(error) == .closed
+            if isSilence { cause.wordlessRefusal = .silence }
+            return cause
+        case (let closure?, _): return STOMPMapping.error(closure)
+        case (nil, nil): return nil
+        }
+    }
+
+    /// Why the connection has ended, for the subscriptions that are made again.
+    func replayEnd(_ error: LinkError?) -> ReplaySuspicion.End {
+        switch (closure, error) {
+        case (.error?, _): .closed
+        case (.endOfStream?, let error?), (nil, let error?): ReplaySuspicion.End(error)
+        default: .unrelated
         }
     }
 

@@ -28,6 +28,11 @@ extension STOMPServerError: PeerRefusal {
     }
 }
 
+extension STOMPServerError {
+    /// Whether another client has a queue for itself, which may be an earlier connection of this one.
+    var isLocked: Bool { message == "resource_locked" }
+}
+
 extension STOMPServerError: CustomStringConvertible {
     /// The short description.
     ///

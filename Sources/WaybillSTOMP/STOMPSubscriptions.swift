@@ -10,6 +10,7 @@ import WireCore
 final class STOMPSubscriptions: MessageAcknowledger {
     private struct State: Sendable {
         var table = STOMPSubscriptionTable()
+        var suspicion = SubscriptionSuspicion()
         /// The present connection.
         var connection: STOMPConnection?
         /// When the connection before was lost.
@@ -51,28 +52,49 @@ final class STOMPSubscriptions: MessageAcknowledger {
     }
 
     /// Lets go of a connection that is over.
-    func detach(_ connection: STOMPConnection) {
-        let isPresent = state.withLock { state in
-            guard state.connection === connection else { return false }
+    ///
+    /// - Returns: What the end says about the subscriptions, for ``note(_:_:)``.
+    func detach(
+        _ connection: STOMPConnection,
+        _ end: ReplaySuspicion.End
+    ) -> SubscriptionSuspicion.Verdict {
+        let verdict = state.withLock { state -> SubscriptionSuspicion.Verdict? in
+            guard state.connection === connection else { return nil }
             state.connection = nil
             state.lossTime = .now
-            return true
+            return state.suspicion.noteEnd(end)
         }
-        guard isPresent else { return }
+        guard let verdict else { return .none }
         pressure.detach()
         manual.removeAll()
+        return verdict
     }
 
-    /// Makes every subscription again.
+    /// Ends the subscription that the server answers by ending each connection.
+    func note(_ verdict: SubscriptionSuspicion.Verdict, _ cause: WaybillError?) {
+        guard case .proven(let id) = verdict else { return }
+        change { table, _ in
+            let topic = table[id]?.request.destination ?? ""
+            return table.refused(id, .rejectedSubscription(to: topic, after: cause))
+        }
+        forgetMessages(of: [id])
+    }
+
+    /// Makes every subscription again, one after another if ``WaybillSession/SubscriptionSuspicion`` says so.
     ///
     /// A subscription that the server refuses ends with the refusal, and the connection with it: the next connection
     /// makes the others.
     func resume(over connection: STOMPConnection) async throws {
-        let found = state.withLock { $0.table.resume() }
+        let (found, isAlone) = state.withLock { state in
+            let found = state.table.resume()
+            return (state.suspicion.begin(found, \.id), state.suspicion.isAlone)
+        }
         for subscription in found { updatePressure(of: subscription.id) }
         try await withThrowingTaskGroup { group in
             for subscription in found {
+                if isAlone { state.withLock { $0.suspicion.noteSent(subscription.id) } }
                 group.addTask { try await self.restore(subscription, over: connection) }
+                if isAlone { try await group.next() }
             }
             try await group.waitForAll()
         }
@@ -90,13 +112,27 @@ final class STOMPSubscriptions: MessageAcknowledger {
         let (id, options) = (subscription.id, SubscribeOptions())
         let topic = subscription.request.destination
         let request = Request(topic: topic, command: .subscribe(options))
+        let noteAnswer = { @Sendable [self] in state.withLock { $0.suspicion.noteAnswered(id) } }
+        // The listener may have left while others were restored.
+        guard state.withLock({ $0.table[id] != nil }) else { return noteAnswer() }
         do {
-            try await connection.subscribe(subscription.request, as: id, request, options)
+            try await connection.subscribe(
+                subscription.request,
+                as: id,
+                request,
+                options,
+                didConfirm: noteAnswer
+            )
+            // Without a receipt nothing else confirms it.
+            noteAnswer()
             let lossTime = state.withLock { $0.lossTime }
             change(over: connection, since: lossTime) { table, _ in table.restored(id) }
         } catch let error as WaybillError where error.code == .rejected {
-            change(over: connection) { table, _ in table.refused(id, error) }
-            forgetMessages(of: [id])
+            // A lock may be that of the connection before, which the server has not missed yet.
+            if (error.underlying as? STOMPServerError)?.isLocked != true {
+                change(over: connection) { table, _ in table.refused(id, error) }
+                forgetMessages(of: [id])
+            }
             throw STOMPMapping.lostByRefusal(error)
         }
     }

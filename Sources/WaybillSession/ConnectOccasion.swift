@@ -33,6 +33,17 @@ package struct ConnectOccasion: Sendable {
         self.refusal = refusal
     }
 
+    /// The attempt that follows the end of the connection, and knows its credentials.
+    package func renewed(isUnattended: Bool) -> ConnectOccasion {
+        var next = ConnectOccasion(isReconnection: true, isUnattended: isUnattended)
+        next.attempts = attempts?.renewed()
+        next.showsCredentials = showsCredentials
+        return next
+    }
+
+    /// Whether there is somebody to ask for other credentials.
+    func canReplace(hasSource: Bool) -> Bool { attempts != nil || hasSource && showsCredentials }
+
     /// Returns the request of a CONNECT with fresh credentials.
     ///
     /// The interceptors set credentials first. The transport's own source sets those that the interceptors left open.
@@ -113,6 +124,24 @@ package struct ConnectOccasion: Sendable {
         else { throw error }
         refusal = error
         wasLate = isLate
+    }
+
+    /// Asks the token interceptors and the source for other credentials after a close without an answer.
+    ///
+    /// - Parameters:
+    ///   - error: The close.
+    ///   - canReplaceCredentials: Whether the transport has a source.
+    /// - Returns: Whether the next CONNECT has other credentials; not if a token source has failed.
+    /// - Throws: `CancellationError`.
+    package mutating func replaceCredentials(
+        afterSilence error: WaybillError,
+        canReplaceCredentials: Bool
+    ) async throws -> Bool {
+        if await attempts?.replaceToken(after: error) == true { return true }
+        try Task.checkCancellation()
+        guard canReplaceCredentials, showsCredentials, refusal == nil else { return false }
+        refusal = error
+        return true
     }
 
     /// Tells the interceptors that the server has accepted the connection.

@@ -33,9 +33,28 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     private var schedule: ReconnectionSchedule
     private var lastSeries: UInt64 = 0
     /// The earliest time of an attempt for a request, and the error for which requests have to wait.
-    package var hold: (until: WireInstant, cause: WaybillError)? { held?.value }
-    // Out of line, because most connections never have one.
-    private var held: Shared<(until: WireInstant, cause: WaybillError)>?
+    package private(set) var hold: (until: WireInstant, cause: WaybillError)? {
+        get { rare?.value.hold }
+        set { changeRare { $0.hold = newValue } }
+    }
+    /// What is known of the credentials, which decides nothing about the life of connections but its end.
+    package var trial: CredentialTrial {
+        get { rare?.value.trial ?? CredentialTrial() }
+        set { changeRare { $0.trial = newValue } }
+    }
+
+    private struct Rare: Sendable {
+        var hold: (until: WireInstant, cause: WaybillError)?
+        var trial = CredentialTrial()
+    }
+    // Out of line, because most connections never have any of it.
+    private var rare: Shared<Rare>?
+
+    private mutating func changeRare(_ body: (inout Rare) -> Void) {
+        var changed = rare?.value ?? Rare()
+        body(&changed)
+        rare = changed.hold == nil && changed.trial.isUnused ? nil : Shared(changed)
+    }
 
     package init(_ policy: ReconnectionPolicy) {
         schedule = ReconnectionSchedule(policy)
@@ -60,6 +79,8 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         case .connecting: throw .alreadyConnected
         case .stopping, .concluding: return Step(action: .postpone)
         case .waiting(let attempt, _), .paused(let attempt):
+            // The app may have other credentials.
+            trial = CredentialTrial()
             state = .waiting(attempt, until: nil)
             return Step(action: .wake)
         }
@@ -124,7 +145,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     }
 
     private mutating func beginOnDemand() -> Step {
-        held = nil
+        hold = nil
         var attempt = makeAttempt(.demand)
         attempt.number = 1
         state = .connecting(attempt, then: .ready)
@@ -183,7 +204,8 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             return nil
         }
         schedule.noteConnected(at: now)
-        held = nil
+        trial.noteAccepted()
+        hold = nil
         state = intent == .paused ? .closing(connection, .paused) : .connected(connection)
         var step = Step(changes: [.connected])
         if intent == .paused { step.action = .close(connection) }
@@ -272,7 +294,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         _ random: () -> UInt64
     ) {
         guard let cause else { return }
-        held = Shared((now.advanced(by: schedule.interval(after: cause, random: random)), cause))
+        hold = (now.advanced(by: schedule.interval(after: cause, random: random)), cause)
     }
 
     /// Changes to the wait for the next attempt.
@@ -306,6 +328,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
 
     /// The shell has ended subscriptions and calls.
     package mutating func concluded() {
+        trial = CredentialTrial()
         if case .concluding(let intent) = state { state = .idle(intent) }
     }
 
@@ -330,10 +353,12 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         random: () -> UInt64
     ) -> Step {
         var delay: Duration?
+        var loss = cause
         let wasHealthy = schedule.isHealthy(at: now)
         switch state {
         case .connected(let current) where current === connection:
-            delay = cause.flatMap {
+            loss = trial.judge(cause, after: schedule.life(at: now))
+            delay = loss.flatMap {
                 schedule.delay(after: $0, hasProgress: hasProgress, at: now, random: random)
             }
             guard delay != nil else {
@@ -362,10 +387,10 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             return Step()
         }
         let pause = WaybillError(.notConnected, "the connection is paused")
-        let attempt = makeAttempt(.loss, after: cause ?? pause)
+        let attempt = makeAttempt(.loss, after: loss ?? pause)
         return over(
             wait(attempt, delay, from: now, Step(action: .begin(isLimited: false))),
-            cause,
+            loss,
             wasHealthy
         )
     }
@@ -437,7 +462,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     ///
     /// A connection that it has closed is made again at once.
     package mutating func resume() -> Step {
-        held = nil
+        hold = nil
         switch state {
         case .idle(.paused): state = .idle(.ready)
         case .concluding(.paused): state = .concluding(.ready)
@@ -455,7 +480,7 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
     ///
     /// The next attempt starts at once.
     package mutating func retryNow() -> Step {
-        held = nil
+        hold = nil
         guard case .waiting(let attempt, _) = state else { return Step() }
         state = .waiting(attempt, until: nil)
         return Step(action: .wake)

@@ -256,5 +256,6 @@ extension WaybillError {
             peerReason: telling?.peerReason,
             underlying: failure
         )
+        wordlessRefusal = telling?.wordlessRefusal
     }
 }

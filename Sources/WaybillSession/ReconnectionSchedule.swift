@@ -40,6 +40,9 @@ package struct ReconnectionSchedule: Sendable {
         hasAccepted = true
     }
 
+    /// The time since the current connection was accepted; zero without one.
+    package func life(at now: WireInstant) -> Duration { connected?.duration(to: now) ?? .zero }
+
     /// Whether the current connection has lasted the policy's healthy time; true without a connection.
     package func isHealthy(at now: WireInstant) -> Bool {
         connected.map { $0.duration(to: now) >= policy.healthyTime } ?? true

@@ -73,12 +73,18 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
         guard let (content, timeout) = lifecycle.state.withLock({ $0.greeting }) else {
             throw stopReason
         }
+        let hasSource = lifecycle.dialect.canReplaceCredentials
         var occasion = ConnectOccasion(
             isReconnection: origin == .loss,
             isUnattended: origin != .demand
         )
+        if case .dismissed(let dismissal) = trial.state {
+            occasion = dismissal.value.occasion.value.renewed(isUnattended: origin != .demand)
+            try await replaceCredentials(of: &occasion, after: dismissal.value.error)
+        }
         while true {
             let greeting = try await lifecycle.dialect.prepare(content, &occasion)
+            noteTrial { [occasion] in $0.noteShown(occasion, hasSource: hasSource) }
             // Credentials that one host has accepted may have expired before the next host checks them.
             var wasAccepted = false
             do {
@@ -91,13 +97,59 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
                 occasion.noteSuccess()
                 return made
             } catch let error as WaybillError {
-                try await occasion.goOn(
-                    after: error,
-                    canReplaceCredentials: lifecycle.dialect.canReplaceCredentials,
-                    wasAccepted: wasAccepted
-                )
+                try await replaceCredentials(of: &occasion, after: error, wasAccepted: wasAccepted)
             }
         }
+    }
+
+    /// Asks for other credentials if the server has refused those of an attempt, by the table of ``CredentialTrial``.
+    ///
+    /// - Throws: The error that ends the attempt. Returns without an error if another greeting follows.
+    private func replaceCredentials(
+        of occasion: inout ConnectOccasion,
+        after error: WaybillError,
+        wasAccepted: Bool = false
+    ) async throws {
+        let hasSource = lifecycle.dialect.canReplaceCredentials
+        var plain = error
+        plain.wordlessRefusal = nil
+        switch error.wordlessRefusal {
+        case nil:
+            let isOfDismissal = if case .dismissed = trial.state { true } else { false }
+            do {
+                try await occasion.goOn(
+                    after: error,
+                    canReplaceCredentials: hasSource,
+                    wasAccepted: wasAccepted
+                )
+            } catch {
+                noteTrial { $0.noteKept() }
+                throw error
+            }
+            guard isOfDismissal || error.code == .unauthorized && !wasAccepted else { return }
+        case .silence?:
+            guard trial.asks(after: .silence) else { throw plain }
+            let isReplaced = try await occasion.replaceCredentials(
+                afterSilence: error,
+                canReplaceCredentials: hasSource
+            )
+            guard isReplaced else { throw plain }
+        case .dismissal?:
+            // Before the connection was handed over to requests.
+            guard trial.asks(after: .dismissal) else { throw plain }
+            try await occasion.goOn(
+                after: error.asRefusal,
+                canReplaceCredentials: hasSource,
+                wasAccepted: false
+            )
+        }
+        noteTrial { $0.noteReplaced() }
+    }
+
+    private var trial: CredentialTrial { lifecycle.state.withLock { $0.machine.trial } }
+
+    private func noteTrial(_ event: (inout CredentialTrial) -> Void) {
+        lifecycle.state.withLock { event(&$0.machine.trial) }
     }
 
     private var stopReason: WaybillError {

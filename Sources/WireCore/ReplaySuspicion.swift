@@ -20,12 +20,12 @@
 /// What is known of an item is its ``Record``, which travels with the item from connection to connection. Only the end
 /// of a connection in the states leaving and written changes it:
 ///
-/// | record | later than the limit | the peer closed | the peer named the item: in company | alone |
-/// | --- | --- | --- | --- | --- |
-/// | clear | clear | suspected, 1 | isolated, 1 | proven |
-/// | suspected, 1 | clear | suspected, 2 | isolated, 2 | proven |
-/// | suspected, 2 | clear | isolated, 3 | isolated, 3 | proven |
-/// | isolated, n | clear | proven | proven | proven |
+/// | record | later than the limit | the peer closed | the peer refused | the peer named the item: in company | alone |
+/// | --- | --- | --- | --- | --- | --- |
+/// | clear | clear | suspected, 1 | isolated, 1 | isolated, 1 | proven |
+/// | suspected, 1 | clear | suspected, 2 | isolated, 2 | isolated, 2 | proven |
+/// | suspected, 2 | clear | isolated, 3 | isolated, 3 | isolated, 3 | proven |
+/// | isolated, n | clear | proven | proven | proven | proven |
 ///
 /// An end within the limit for any other reason changes no record. An isolated item is sent alone: no other item is written until it is
 /// acknowledged, or until it has outlived the limit.
@@ -69,6 +69,8 @@ package struct ReplaySuspicion: Hashable, Sendable {
         case unrelated
         /// The peer closed the connection.
         case closed
+        /// The peer refused something, which may be an item or the client as a whole.
+        case refused
         /// The peer closed the connection for a reason that only an item can give.
         case named
     }
@@ -110,7 +112,7 @@ package struct ReplaySuspicion: Hashable, Sendable {
             if record.isIsolated || (end == .named && company.isEmpty) {
                 return .proven(item, ends: ends)
             }
-            let isIsolated = end == .named || ends >= ReplaySuspicion.endsBeforeIsolation
+            let isIsolated = end != .closed || ends >= ReplaySuspicion.endsBeforeIsolation
             return .recorded(item, isIsolated ? .isolated(ends: ends) : .suspected(ends: ends))
         }
     }

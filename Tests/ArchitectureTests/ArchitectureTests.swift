@@ -173,6 +173,7 @@ import Testing
         ("STOMPSubscriptionTable.swift", "[String: STOMPSubscription]"),
         // Names that the test writes. The broker compares their bytes.
         ("LoopbackFaults.swift", "refusesSubscriptions: Set<String>"),
+        ("LoopbackFaults.swift", "endsConnectionsAt: Set<String>"),
         ("LoopbackBroker.swift", "credentials: [String: String]"),
         ("LoopbackBroker.swift", "Redacted<[String: String]>"),
         ("LoopbackBroker.swift", "relays: [String: String]"),

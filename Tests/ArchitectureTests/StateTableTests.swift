@@ -20,14 +20,15 @@ import Testing
 
     /// The types whose tables must be found: a table that loses its form would not be compared.
     private static let types: Set = [
-        "ConnectionMachine", "EventStreamConnection", "HTTPClientConnection",
+        "ConnectionMachine", "CredentialTrial", "EventStreamConnection", "HTTPClientConnection",
         "HTTPServerConnection", "HTTPTunnelHandshake", "MQTTClientAuthentication",
         "MQTTClientChannel", "MQTTClientConnection", "MQTTClientExchanges",
         "MQTTClientHandshake", "MQTTReceiver", "MQTTServerAuthentication",
         "MQTTServerConnection", "MQTTSession", "MQTTStoreQueue", "MockConnection",
         "NetworkViability", "Opening", "PendingReplies", "ReplaySuspicion", "SCRAMClient",
         "SCRAMServer",
-        "SSEMachine", "STOMPClientConnection", "STOMPServerConnection", "WebSocketConnection",
+        "SSEMachine", "STOMPClientConnection", "STOMPServerConnection", "SubscriptionSuspicion",
+        "WebSocketConnection",
         "WebSocketOpeningHandshake", "WriteTurn",
     ]
 

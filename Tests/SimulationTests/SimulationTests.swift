@@ -43,6 +43,22 @@
         }
 
         @Test(
+            "A bad message and a bad subscription are found, and the others live",
+            arguments: PoisonWorkload.services
+        )
+        func poison(service: SimulatedService) async {
+            let workload = PoisonWorkload(service: service)
+            for seed in Simulation.seeds(SimulationSettings.seedCount(service)) {
+                do {
+                    try await Simulation.run(seed: seed) { _ = try await workload.run($0) }
+                } catch {
+                    Issue.record(error, "\(service)")
+                    return
+                }
+            }
+        }
+
+        @Test(
             "A run gives the same hash again, whatever else runs",
             arguments: SimulatedService.allCases
         )

@@ -9,8 +9,8 @@
     ///                        [--idle S] [--brief] [--trace]
     ///
     /// `SERVICE` is the name of a ``SimulatedService``, or `restarts-` and that of an MQTT service for an app that is
-    /// killed and started again. With `losses-` instead, its broker also loses its sessions. `all` takes one seed of
-    /// each in turn. `--shrink` limits the number of runs for making a failure smaller. The exit code is 1 when a seed
+    /// killed and started again. With `losses-` instead, its broker also loses its sessions. With `poison-` the broker
+    /// ends connections at a message, at a subscription, and above a quota. `all` takes one seed of each in turn. `--shrink` limits the number of runs for making a failure smaller. The exit code is 1 when a seed
     /// has failed.
     @main
     struct Simulations {
@@ -29,6 +29,7 @@
         private enum Job {
             case service(SimulatedService)
             case restarts(SimulatedService, losesSessions: Bool)
+            case poison(SimulatedService)
 
             static let all =
                 SimulatedService.allCases.map(Job.service)
@@ -36,13 +37,14 @@
                     SimulatedService.allCases.filter(\.isMQTT).map {
                         Job.restarts($0, losesSessions: losesSessions)
                     }
-                }
+                } + PoisonWorkload.services.map(Job.poison)
 
             var name: String {
                 switch self {
                 case .service(let service): service.rawValue
                 case .restarts(let service, false): "restarts-\(service.rawValue)"
                 case .restarts(let service, true): "losses-\(service.rawValue)"
+                case .poison(let service): "poison-\(service.rawValue)"
                 }
             }
 
@@ -62,6 +64,8 @@
                         ? RestartWorkload.brief(service, losesSessions: losesSessions)
                         : RestartWorkload(service: service, losesSessions: losesSessions)
                     return try await workload.run(world)
+                case .poison(let service):
+                    return try await PoisonWorkload(service: service).run(world)
                 }
             }
         }

@@ -77,7 +77,9 @@ import WireCore
                 MQTTProperties()
             )
             let end: ReplaySuspicion.End =
-                named.contains(code) ? .named : unrelated.contains(code) ? .unrelated : .closed
+                code == 0x87
+                ? .refused
+                : named.contains(code) ? .named : unrelated.contains(code) ? .unrelated : .closed
             #expect(Self.end(closure).replayEnd(.endOfStream) == end)
             #expect(Self.end(closure).replayEnd(nil) == end)
         }
@@ -88,7 +90,8 @@ import WireCore
         @Sendable func cause(_ code: MQTTReasonCode, _ finding: MQTTReplayFinding) -> WaybillError
             .Code?
         {
-            Self.end(.disconnectedByServer(code, MQTTProperties())).cause(nil, finding)?.code
+            let end = Self.end(.disconnectedByServer(code, MQTTProperties()))
+            return end.cause(nil, end.blame(finding, .none))?.code
         }
         for code in [MQTTReasonCode.packetTooLarge, .protocolError] {
             #expect(cause(code, .none) == .rejected)
@@ -96,7 +99,9 @@ import WireCore
             #expect(cause(code, .counted(ends: 1, storedNumber: nil)) == .connectionLost)
         }
         #expect(cause(.sessionTakenOver, .unclear) == .rejected)
-        #expect(cause(.notAuthorized, .unclear) == .unauthorized)
+        #expect(cause(.notAuthorized, .none) == .unauthorized)
+        #expect(cause(.notAuthorized, .counted(ends: 1, storedNumber: nil)) == .connectionLost)
+        #expect(cause(.badUserNameOrPassword, .unclear) == .unauthorized)
     }
 
     @Test("CONNACK and DISCONNECT redirect, with two of their codes")
@@ -169,7 +174,7 @@ import WireCore
         end.add(call)
         #expect(codes.withLock { $0 } == [])
         end.abandonment = WaybillError(.shutDown, "over")
-        end.failCalls()
+        end.failCalls(nil)
         #expect(codes.withLock { $0 } == [.shutDown])
     }
 }

@@ -29,6 +29,9 @@ import WireCore
             (.clear, .named, .proven(7, ends: 1)),
             (.suspected(ends: 2), .named, .proven(7, ends: 3)),
             (.isolated(ends: 1), .named, .proven(7, ends: 2)),
+            (.clear, .refused, .recorded(7, .isolated(ends: 1))),
+            (.suspected(ends: 2), .refused, .recorded(7, .isolated(ends: 3))),
+            (.isolated(ends: 1), .refused, .proven(7, ends: 2)),
             (.clear, .unrelated, .none), (.suspected(ends: 2), .unrelated, .none),
             (.isolated(ends: 3), .unrelated, .none),
         ] as [(ReplaySuspicion.Record, ReplaySuspicion.End, ReplaySuspicion.Verdict)]
@@ -54,6 +57,8 @@ import WireCore
             // What is not sent again is written beside an isolated item, too.
             (.isolated(ends: 3), .closed, .proven(7, ends: 4)),
             (.isolated(ends: 1), .named, .proven(7, ends: 2)),
+            (.clear, .refused, .recorded(7, .isolated(ends: 1))),
+            (.isolated(ends: 1), .refused, .proven(7, ends: 2)),
             (.clear, .unrelated, .none),
         ] as [(ReplaySuspicion.Record, ReplaySuspicion.End, ReplaySuspicion.Verdict)]
     )
@@ -82,6 +87,7 @@ import WireCore
         "Later than ten seconds after the last byte, the row is broken",
         arguments: [
             (.clear, .closed, .none), (.clear, .named, .unclear), (.clear, .unrelated, .none),
+            (.clear, .refused, .none),
             (.suspected(ends: 2), .closed, .recorded(7, .clear)),
             (.suspected(ends: 2), .named, .recorded(7, .clear)),
             (.suspected(ends: 2), .unrelated, .recorded(7, .clear)),

@@ -215,6 +215,12 @@ package struct MQTTServerConnection: ProtocolCore {
     /// The answer to messages of QoS 1 and 2; nil delays it.
     package var publishAnswer: MQTTReasonCode? = .success
 
+    /// The topics at whose messages the connection ends without an answer.
+    package var poison: Set<WireName> = []
+
+    /// Ends the connection without a packet.
+    package mutating func abandon() { close(.disconnectedByServer) }
+
     package mutating func answer(_ suback: MQTTSuback) {
         guard case .connected = state else { return }
         write(.suback(suback))
@@ -311,6 +317,7 @@ package struct MQTTServerConnection: ProtocolCore {
     private mutating func handlePublish(_ publish: MQTTPublish) throws(MQTTViolation) {
         var publish = publish
         try aliases.resolve(&publish)
+        guard !poison.contains(publish.topic) else { return abandon() }
         let arrival = try session.receiver.receive(
             publish.qos,
             publish.packetIdentifier,

@@ -62,16 +62,21 @@ package struct STOMPErrorFrame: Hashable, Sendable {
     /// The receipt of the failed request, if the server names it.
     package var receiptID: String? { headers.first(STOMPHeaderName.receiptID) }
 
-    /// Whether the error says that a destination does not exist.
+    /// The short texts of RabbitMQ for a refusal that names a queue or an exchange.
+    private static let refusals: Set = [
+        "not_found", "access_refused", "resource_locked", "precondition_failed", "not_allowed",
+    ]
+
+    /// Whether the error refuses a destination.
     ///
-    /// RabbitMQ names the destination in the text, and not the receipt.
+    /// RabbitMQ names the destination, its queue or its exchange in the text, and not the receipt.
     ///
     /// Examples: `'/nowhere/x' is not a valid destination.`, or `NOT_FOUND - no exchange 'nope' in vhost '/'` for
     /// `/exchange/nope/x`.
     func isAbout(destination: String) -> Bool {
         let names = quotedNames
         if names.contains(where: { $0.elementsEqual(destination.utf8) }) { return true }
-        guard message == "not_found" else { return false }
+        guard let message, Self.refusals.contains(message) else { return false }
         let parts = destination.utf8.split(separator: UInt8(ascii: "/"))
         return parts.contains { part in names.contains { $0.elementsEqual(part) } }
     }

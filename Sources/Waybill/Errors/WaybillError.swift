@@ -117,6 +117,16 @@ public struct WaybillError: Error, Sendable {
     package var mayPass = false
     /// Whether the peer has broken the protocol in the same way again and again, so that another attempt cannot help.
     package var isRepeated = false
+    /// A way to refuse credentials without an answer to the greeting.
+    package enum WordlessRefusal: Sendable {
+        /// A close before the greeting was answered, which may also have other reasons.
+        case silence
+        /// The end of an accepted connection.
+        case dismissal
+    }
+
+    /// How the server may have refused the credentials of the connection; nil for other errors.
+    package var wordlessRefusal: WordlessRefusal?
     /// Whether interceptors have already decided against another attempt.
     package var isDecided = false
     /// Whether the request may have arrived, if the transport knows it better than the code tells.

@@ -149,6 +149,23 @@ final class Interception: Sendable {
         context.attempt = next
     }
 
+    /// Asks the token interceptors for another token, because the server may have refused the present one.
+    ///
+    /// - Returns: Whether there is one; the attempt is then counted in the context.
+    func replaceToken(
+        _ original: Request,
+        after error: WaybillError,
+        _ context: inout InterceptorContext
+    ) async -> Bool {
+        let decision = await chain.tokensOnly.retry(original, after: error, context: context)
+        guard case .retry = decision, !context.memory.isDisconnected else { return false }
+        context.attempt += 1
+        eventSource.report(
+            .retrying(original, attempt: context.attempt, delay: .zero, after: error)
+        )
+        return true
+    }
+
     /// The wait before the next attempt.
     ///
     /// - Throws: The call's error when there is no further attempt.

@@ -68,6 +68,13 @@ struct InterceptorChain: Sendable {
         return .noOpinion
     }
 
+    /// The token interceptors alone.
+    var tokensOnly: InterceptorChain {
+        var chain = InterceptorChain()
+        chain.append(interceptors.filter { $0 is TokenInterceptor })
+        return chain
+    }
+
     /// Turns an interceptor's error into the error of the call; the only place that wraps foreign errors.
     static func fold(_ error: any Error, _ context: InterceptorContext) -> any Error {
         if error is WaybillError { return error }

@@ -119,6 +119,22 @@ public struct RequestAttempts: Sendable {
         }
     }
 
+    /// Asks the token interceptors for another token, because the server may have refused the present one.
+    ///
+    /// - Parameter error: The error of the present attempt.
+    /// - Returns: Whether there is another token for the next attempt.
+    package mutating func replaceToken(after error: WaybillError) async -> Bool {
+        await interception.replaceToken(original, after: error, &context)
+    }
+
+    /// The attempts at a later connection, which know the tokens of this one.
+    package func renewed() -> RequestAttempts {
+        var renewed = restarted()
+        renewed.context.isReconnection = true
+        renewed.context.memory.takeTokens(of: context.memory)
+        return renewed
+    }
+
     /// The same request with a new count of attempts.
     package func restarted() -> RequestAttempts {
         var context = interception.context(of: original)

@@ -63,6 +63,21 @@ final class RequestMemory: Sendable {
         withNotes { $0.tokens[ObjectIdentifier(owner)] = use }
     }
 
+    /// Takes the tokens of an earlier request, as if its own first attempt had carried them.
+    func takeTokens(of earlier: RequestMemory) {
+        guard let tokens = earlier.notes.withLock({ $0?.tokens }) else { return }
+        withNotes { notes in
+            notes.tokens = tokens.mapValues { use in
+                TokenUse(
+                    version: use.version,
+                    attempt: 1,
+                    failures: use.failures,
+                    isRepeated: false
+                )
+            }
+        }
+    }
+
     /// The last attempt that failed before it was sent because there was no token; zero for none.
     var attemptWithoutToken: Int {
         get { notes.withLock { $0?.attemptWithoutToken ?? 0 } }

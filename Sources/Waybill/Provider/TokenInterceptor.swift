@@ -39,8 +39,7 @@ public final class TokenInterceptor: Interceptor {
         ///   - refreshLimit: The number of refreshes within the window.
         ///   - refreshWindow: The time window.
         ///   - clock: The clock for the time limit and the window.
-        ///   - isRefusal: Whether an error means that the token was refused: by default `unauthorized`, unless a proxy
-        ///     sent it.
+        ///   - isRefusal: Whether an error means that the token was refused: by default ``isUnauthorized``.
         public init(
             timeout: Duration? = .seconds(30),
             refreshLimit: Int = 5,
@@ -55,10 +54,13 @@ public final class TokenInterceptor: Interceptor {
             self.isRefusal = isRefusal
         }
 
-        /// Whether a server refused the credentials; a proxy's refusal does not count.
+        /// Whether a server refused the credentials: the code `unauthorized`, or a close before CONNECT was answered.
+        ///
+        /// A proxy's refusal does not count.
         public static let isUnauthorized: @Sendable (WaybillError) -> Bool = { error in
-            error.code == .unauthorized
-                && (error.underlying as? HTTPRefusal)?.isFromProxy != true
+            error.wordlessRefusal == .silence
+                || error.code == .unauthorized
+                    && (error.underlying as? HTTPRefusal)?.isFromProxy != true
         }
     }
 

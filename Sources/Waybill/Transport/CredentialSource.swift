@@ -32,7 +32,8 @@ extension Credentials: CustomStringConvertible, Unmirrored {
 /// A source of fresh credentials, asked before each attempt to connect.
 ///
 /// When the server refuses the credentials, the source is asked once more, with ``Occasion/refused`` set. After a
-/// second refusal connecting fails with `unauthorized` and there are no further attempts.
+/// second refusal connecting fails with `unauthorized` and there are no further attempts. DISCONNECT with Not authorized
+/// (MQTT 5) is such a refusal. So is a close before the server has answered CONNECT, but the attempts go on after it.
 ///
 /// ```swift
 /// configuration.credentials = CredentialSource { occasion in

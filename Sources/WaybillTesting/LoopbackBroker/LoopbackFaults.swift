@@ -108,6 +108,21 @@ public struct LoopbackFaults: Sendable {
     func refusesSubscription(_ topic: String) -> Bool {
         refusesSubscriptions.contains(where: topic.hasSameBytes(as:))
     }
+    /// Ends the connection without an answer at a message to one of these topics, and at a subscription to one.
+    ///
+    /// STOMP: only at a subscription, with an ERROR that names no receipt. Event streams have no such fault.
+    public var endsConnectionsAt: Set<String> = []
+    /// Ends the connection without an answer at a SUBSCRIBE or UNSUBSCRIBE with more filters; nil for no limit (MQTT).
+    public var maximumFiltersPerPacket: Int?
+
+    var poison: Set<WireName> { Set(endsConnectionsAt.map(WireName.init)) }
+
+    /// Whether the connection ends at a packet with these filters.
+    func endsConnection(at filters: [String]) -> Bool {
+        filters.count > maximumFiltersPerPacket ?? .max
+            || filters.contains { poison.contains($0) }
+    }
+
     /// Ends each MQTT session with its connection, also if the client requested a longer one.
     public var losesSessions = false
     /// The number of next requests of a kind that are answered with ERROR, after which the broker closes (STOMP).

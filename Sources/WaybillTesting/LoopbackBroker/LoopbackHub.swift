@@ -157,9 +157,12 @@ final class LoopbackHub: Sendable {
     /// Sets the faults, and tells the MQTT connections of the new acknowledgement.
     func setFaults(_ faults: LoopbackFaults) {
         withState { $0.faults = faults }
-        let answer = faults.publishAnswer
+        let (answer, poison) = (faults.publishAnswer, faults.poison)
         for case .mqtt(let client) in members {
-            client.withCore(.paced) { core, _ in core.publishAnswer = answer }
+            client.withCore(.paced) { core, _ in
+                core.publishAnswer = answer
+                core.poison = poison
+            }
         }
     }
 

@@ -18,6 +18,7 @@ struct LoopbackMQTT: Sendable {
             at: hub.environment.clock.now
         )
         core.publishAnswer = hub.faults.publishAnswer
+        core.poison = hub.faults.poison
         let client = MQTTLoopbackClient(
             identifier: identifier,
             service: service,
@@ -178,6 +179,9 @@ struct LoopbackMQTT: Sendable {
     // MARK: Subscriptions
 
     private func subscribe(_ packet: MQTTSubscribe, _ client: MQTTLoopbackClient) {
+        guard !hub.faults.endsConnection(at: packet.subscriptions.map(\.filter)) else {
+            return client.withCore { core, _ in core.abandon() }
+        }
         let refused = hub.faults.refusesSubscriptions
         let version = client.withCore(.paced) { core, _ in core.version }
         let codes = packet.subscriptions.map { subscription in
@@ -208,6 +212,9 @@ struct LoopbackMQTT: Sendable {
     }
 
     private func unsubscribe(_ packet: MQTTUnsubscribe, _ client: MQTTLoopbackClient) {
+        guard packet.filters.count <= hub.faults.maximumFiltersPerPacket ?? .max else {
+            return client.withCore { core, _ in core.abandon() }
+        }
         let codes = hub.withState { state in
             let session = state.exchange.clientSessions[client.identifier] ?? 0
             return state.exchange.unsubscribe(packet.filters, session)

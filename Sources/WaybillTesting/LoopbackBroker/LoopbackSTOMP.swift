@@ -166,6 +166,9 @@ struct LoopbackSTOMP: Sendable {
         _ receipt: String?,
         _ client: STOMPLoopbackClient
     ) {
+        guard !hub.faults.endsConnection(at: [destination]) else {
+            return client.refuse("Processing error", nil)
+        }
         let version = client.withCore(.paced) { core, _ in core.version } ?? .v1_2
         serve(.subscribe, client, receipt) { () throws(LoopbackFault) in
             let isImplicit =
