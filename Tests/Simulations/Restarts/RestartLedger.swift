@@ -10,7 +10,7 @@ final class RestartLedger: @unchecked Sendable {
         var next = 0
         /// Those that have to arrive, and why.
         var due: [Int: String] = [:]
-        /// Those that were acknowledged.
+        /// Those that were acknowledged. A kill may come before the store has noted that.
         var acknowledged: Set<Int> = []
         /// Those that were acknowledged before the clean end of a process.
         var settled: Set<Int> = []
@@ -103,6 +103,7 @@ final class RestartLedger: @unchecked Sendable {
                 continue
             }
             outgoing[message.topic]?.due[number] = "stored"
+            outgoing[message.topic]?.acknowledged.remove(number)
         }
     }
 
