@@ -136,7 +136,9 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
             guard isReplaced else { throw plain }
         case .dismissal?:
             // Before the connection was handed over to requests.
-            guard trial.asks(after: .dismissal) else { throw plain }
+            guard trial.asks(after: .dismissal), occasion.canReplace(hasSource: hasSource) else {
+                throw plain
+            }
             try await occasion.goOn(
                 after: error.asRefusal,
                 canReplaceCredentials: hasSource,

@@ -90,7 +90,7 @@ struct PoisonSubscriptionTests {
         await expectEnd(of: messages[0], closes ? nil : "Processing error")
         #expect(transport.states.current.isConnected)
         withExtendedLifetime(messages) {}
-        await transport.shutdown()
+        try await shutDown(transport, moving: clock)
     }
 
     @Test("A server that ends connections after all are confirmed says nothing about them")
@@ -104,7 +104,7 @@ struct PoisonSubscriptionTests {
         let (transport, messages) = try await subscribing(scripts + [last])
         #expect(transport.states.current.isConnected)
         withExtendedLifetime(messages) {}
-        await transport.shutdown()
+        try await shutDown(transport, moving: clock)
     }
 
     /// RabbitMQ's refusals, which name the queue and not the receipt.
@@ -128,7 +128,7 @@ struct PoisonSubscriptionTests {
             try await provider.messages(.subscribe("/queue/a"))
         }
         #expect(error?.peerReason == message)
-        await transport.shutdown()
+        try await shutDown(transport, moving: clock)
     }
 
     @Test("Restored, it ends at once, unless it is locked by another connection")
@@ -143,6 +143,6 @@ struct PoisonSubscriptionTests {
         let (transport, messages) = try await subscribing(scripts)
         await expectEnd(of: messages[0], "access_refused")
         withExtendedLifetime(messages) {}
-        await transport.shutdown()
+        try await shutDown(transport, moving: clock)
     }
 }

@@ -45,6 +45,6 @@ struct RefusedTokenTests {
         }
         #expect(scripts.map(\.failures) == scripts.map { _ in [] })
         #expect(await tokens.calls == [nil, "1", "2"])
-        await transport.shutdown()
+        try await shutDown(transport, moving: clock)
     }
 }

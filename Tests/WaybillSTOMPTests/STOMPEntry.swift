@@ -2,6 +2,8 @@ import TransportTestSupport
 import Waybill
 import WaybillSTOMP
 import WaybillTesting
+import WireCore
+import WireTestSupport
 
 typealias STOMPEntry = CommandEntry
 
@@ -101,4 +103,14 @@ func scripted(
         configuration: configuration
     )
     return (transport, Provider(transport: transport))
+}
+
+/// Shuts a transport down that a script does not answer, so that its limit has to pass.
+func shutDown(_ transport: STOMPTransport, moving clock: ManualClock) async throws {
+    let isDown = Locked(false)
+    Task {
+        await transport.shutdown()
+        isDown.withLock { $0 = true }
+    }
+    try await waitUntil(moving: { clock.advance(by: .milliseconds(50)) }) { isDown.withLock { $0 } }
 }
