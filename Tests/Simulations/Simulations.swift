@@ -125,8 +125,9 @@
                 sum.events += report.eventCount
             } catch {
                 sum.failures += 1
+                let brief = CommandLine.arguments.contains("--brief") ? " --brief" : ""
                 print(
-                    "\(name): \(error)\nby itself: WaybillSimulations \(name) --seed \(seed)"
+                    "\(name): \(error)\nby itself: WaybillSimulations \(name) --seed \(seed)\(brief)"
                 )
                 if CommandLine.arguments.contains("--trace"),
                     let failure = error as? SimulationFailure
