@@ -105,12 +105,6 @@ extension JobPool {
                 $0.cleanStart = !keepsSession
                 if keepsSession { $0.sessionExpiry = .seconds(24 * 3_600) }
                 $0.receiveMaximum = prefetch
-                // The broker sends the jobs of the session before this process has subscribed. Without a place to
-                // wait, they would be acknowledged and lost.
-                var late = LateDeliveryPolicy()
-                late.messageLimit = 65_535
-                late.byteLimit = 64 << 20
-                $0.lateDelivery = late
             }
             return Provider(transport: transport)
         case .stomp:

@@ -23,7 +23,7 @@ public struct MQTTConfiguration: Sendable {
         var reconnection = ReconnectionPolicy()
         var hints: [any ConnectionHintSource] = []
         var offlineQueue = OfflineQueuePolicy()
-        var lateDelivery: LateDeliveryPolicy?
+        var lateDelivery = LateDeliveryPolicy()
         var store: (any SessionStore)?
         var tls = TLSOptions()
         var proxy: ProxyOptions?
@@ -214,9 +214,11 @@ public struct MQTTConfiguration: Sendable {
     ///
     /// An entry may override it. Messages of QoS 1 and 2 are never dropped, because the protocol limits their number.
     public var buffering = BufferPolicy(.dropOldest)
-    /// How long messages without a listener are kept for a later listener; nil, the default, drops them.
-    public var lateDelivery: LateDeliveryPolicy? {
-        get { box?.values.lateDelivery }
+    /// How long messages without a listener are kept for a later one, where the server keeps the session.
+    ///
+    /// ``Waybill/LateDeliveryPolicy/off`` drops them.
+    public var lateDelivery: LateDeliveryPolicy {
+        get { rare.lateDelivery }
         set { rare.lateDelivery = newValue }
     }
 

@@ -212,6 +212,12 @@ final class MQTTConnection: TransportConnection {
         driver.withCore(.immediate) { core, now in core.disconnect(packet, at: now) }
     }
 
+    /// Ends the connection so that another one follows, over which the server sends its messages again.
+    func makeAgain() {
+        state.withLock { $0.end.isMadeAgain = true }
+        disconnectNow()
+    }
+
     /// Returns the cause of the end; nil if this side ended the connection.
     private func cause(
         of end: MQTTConnectionEnd,

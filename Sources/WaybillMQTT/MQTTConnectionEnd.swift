@@ -20,6 +20,8 @@ package struct MQTTConnectionEnd: Sendable {
     private var unanswered: [MQTTPendingCall] = []
     /// Whether the transport connected on its own.
     var isUnattended = false
+    /// Whether this side ends the connection to have the server send messages again.
+    var isMadeAgain = false
     /// The error of an authentication that this side has given up.
     private var authenticationFailure: Shared<WaybillError>?
 
@@ -44,6 +46,8 @@ package struct MQTTConnectionEnd: Sendable {
     /// Returns the cause of the end; nil if this side ended the connection.
     package func cause(_ error: LinkError?) -> WaybillError? {
         switch (closure, error) {
+        case (.disconnected?, _) where isMadeAgain:
+            WaybillError(.connectionLost, "made again, because messages found no room")
         case (.authenticationAbandoned?, _):
             authenticationFailure?.value ?? MQTTErrorMapping.error(.authenticationAbandoned)
         case (.endOfStream?, let error?), (nil, let error?): WaybillError(error)

@@ -3,6 +3,9 @@ import Waybill
 import WireCore
 
 /// Messages that arrived before a listener for them, oldest first.
+///
+/// A message without room is *left*: it is not kept and not acknowledged, so the server's window closes, and the server
+/// sends it again over another connection.
 struct MQTTHeldMessages: Sendable {
     struct Held: Sendable {
         let publish: MQTTPublish
@@ -12,57 +15,69 @@ struct MQTTHeldMessages: Sendable {
         let byteCount: Int
     }
 
-    private let policy: LateDeliveryPolicy
+    private let messageLimit: Int
+    private let byteLimit: Int
+    private let timeToLive: Duration
     private var messages: [Held] = []
     private var byteCount = 0
+    /// The receipts of the messages that are left, with their deadlines; as many as the receive window allows.
+    private var left: [(receipt: MQTTDeliveryReceipt, deadline: WireInstant)] = []
 
-    init(_ policy: LateDeliveryPolicy) {
-        self.policy = policy
+    /// - Parameters:
+    ///   - policy: The limits.
+    ///   - memoryLimit: The limit of the transport's memory, of which an eighth is used where the policy states nothing.
+    init(_ policy: LateDeliveryPolicy, memoryLimit: Int) {
+        messageLimit = policy.messageLimit
+        byteLimit =
+            policy.byteLimit ?? min(LateDeliveryPolicy.defaultByteLimit, memoryLimit / 8)
+        timeToLive = policy.timeToLive
     }
 
     /// The deadline of the oldest message; nil without messages.
-    var deadline: WireInstant? { messages.first?.deadline }
+    var deadline: WireInstant? {
+        guard let first = left.first?.deadline else { return messages.first?.deadline }
+        return messages.first.map { min($0.deadline, first) } ?? first
+    }
 
-    /// Keeps a message.
+    /// Whether a message without room was left.
+    var hasLeft: Bool { !left.isEmpty }
+
+    /// Keeps a message, or leaves it.
     ///
-    /// - Returns: The messages that were removed to make room; the message itself if it exceeds the limit alone.
+    /// - Returns: False if it is neither kept nor left: without room and without an acknowledgement.
     mutating func add(
         _ publish: MQTTPublish,
         _ receipt: MQTTDeliveryReceipt?,
         at now: WireInstant
-    ) -> [Held] {
+    ) -> Bool {
+        let deadline = now.advanced(by: timeToLive)
+        let size = MQTTPublishMapping.message(publish).memoryByteCount
+        guard messages.count < messageLimit, size <= byteLimit - byteCount else {
+            guard let receipt else { return false }
+            left.append((receipt, deadline))
+            return true
+        }
         var publish = publish
         // Copied, because a slice would keep the whole receive buffer of 64 KiB alive.
         publish.payload = publish.payload.withUnsafeBytes { ByteSlice(copying: $0) }
-        let held = Held(
-            publish: publish,
-            receipt: receipt,
-            deadline: now.advanced(by: policy.timeToLive),
-            byteCount: MQTTPublishMapping.message(publish).memoryByteCount
+        messages.append(
+            Held(publish: publish, receipt: receipt, deadline: deadline, byteCount: size)
         )
-        // The other messages stay, because removing them would not make enough room.
-        guard held.byteCount <= policy.byteLimit else { return [held] }
-        messages.append(held)
-        byteCount += held.byteCount
-        var gone = 0
-        while gone < messages.count,
-            messages.count - gone > policy.messageLimit || byteCount > policy.byteLimit
-        {
-            byteCount -= messages[gone].byteCount
-            gone += 1
-        }
-        defer { messages.removeFirst(gone) }
-        return Array(messages.prefix(gone))
+        byteCount += size
+        return true
     }
 
     /// Removes the messages whose receipts are no longer valid.
     mutating func remove(where isVoid: (MQTTDeliveryReceipt) -> Bool) {
+        left.removeAll { isVoid($0.receipt) }
         _ = take { held in held.receipt.map(isVoid) ?? false }
     }
 
-    /// Takes the messages whose deadline has passed.
-    mutating func takeExpired(at now: WireInstant) -> [Held] {
-        take { $0.deadline <= now }
+    /// Takes the messages whose deadline has passed, and the receipts of those that were left until then.
+    mutating func takeExpired(at now: WireInstant) -> ([Held], left: [MQTTDeliveryReceipt]) {
+        let over = left.prefix { $0.deadline <= now }
+        left.removeFirst(over.count)
+        return (take { $0.deadline <= now }, over.map(\.receipt))
     }
 
     /// Takes the messages whose topics a filter matches.
@@ -76,8 +91,18 @@ struct MQTTHeldMessages: Sendable {
         }
     }
 
-    /// Takes all messages.
-    mutating func takeAll() -> [Held] { take { _ in true } }
+    /// Takes the receipts of the messages that are left.
+    mutating func takeLeft() -> [MQTTDeliveryReceipt] {
+        defer { left = [] }
+        return left.map(\.receipt)
+    }
+
+    /// Forgets all messages.
+    ///
+    /// - Returns: Their receipts.
+    mutating func takeAll() -> [MQTTDeliveryReceipt] {
+        takeLeft() + take { _ in true }.compactMap(\.receipt)
+    }
 
     private mutating func take(_ isWanted: (Held) -> Bool) -> [Held] {
         let taken = messages.filter(isWanted)

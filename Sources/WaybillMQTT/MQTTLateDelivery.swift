@@ -1,9 +1,10 @@
 import MQTTWire
 import Waybill
 import WaybillLink
+import WaybillSession
 import WireCore
 
-/// Holds messages without a listener for as long as a policy says, and acknowledges the messages that it drops.
+/// Holds messages without a listener for as long as a policy says, and acknowledges and reports them then.
 final class MQTTLateDelivery: Sendable {
     private struct State: Sendable {
         var messages: MQTTHeldMessages
@@ -13,23 +14,34 @@ final class MQTTLateDelivery: Sendable {
 
     private let state: Locked<State>
     private let deliveries: MQTTDeliveries
+    private let unheard: UnheardMessages
     private let clock: any TimerSource
 
-    init(_ policy: LateDeliveryPolicy, _ deliveries: MQTTDeliveries, clock: any TimerSource) {
-        state = Locked(State(messages: MQTTHeldMessages(policy)))
+    init(
+        _ messages: MQTTHeldMessages,
+        _ deliveries: MQTTDeliveries,
+        _ unheard: UnheardMessages,
+        clock: any TimerSource
+    ) {
+        state = Locked(State(messages: messages))
         self.deliveries = deliveries
+        self.unheard = unheard
         self.clock = clock
     }
 
-    /// Holds messages.
-    ///
-    /// - Returns: The receipts of the messages that have to go for them.
-    func hold(_ run: MQTTArrivals.Run, of arrivals: MQTTArrivals) -> [MQTTDeliveryReceipt] {
-        take { state in
-            run.indices.flatMap { index in
+    /// Whether a message without room was left to the server.
+    var hasLeft: Bool { state.withLock { $0.messages.hasLeft } }
+
+    /// Holds messages, and reports those that it does not.
+    func hold(_ run: MQTTArrivals.Run, of arrivals: MQTTArrivals) {
+        state.withLock { state in
+            for index in run.indices {
+                let publish = arrivals.publish(at: index)
                 let receipt = arrivals.receipt(at: index)
-                return state.messages.add(arrivals.publish(at: index), receipt, at: clock.now)
+                guard !state.messages.add(publish, receipt, at: clock.now) else { continue }
+                unheard.report(run.topic, byteCount: publish.payload.count)
             }
+            setTimer(&state)
         }
     }
 
@@ -38,46 +50,45 @@ final class MQTTLateDelivery: Sendable {
         state.withLock { state in filters.flatMap { state.messages.take(matching: $0) } }
     }
 
+    /// Takes the receipts of the messages that the server has to send again.
+    func takeLeft() -> [MQTTDeliveryReceipt] { state.withLock { $0.messages.takeLeft() } }
+
     /// Forgets the messages that the server sends again.
     func remove(_ repeated: MQTTRepeatedSerials) {
         state.withLock { $0.messages.remove { repeated.contains($0) } }
     }
 
-    func dropAll() {
-        drop { state in
+    /// Forgets all messages, unacknowledged.
+    ///
+    /// - Returns: Their receipts.
+    func forgetAll() -> [MQTTDeliveryReceipt] {
+        state.withLock { state in
             if let timer = state.timer.take() { clock.cancelTimer(timer) }
             return state.messages.takeAll()
         }
     }
 
-    /// Drops the messages whose deadlines have passed.
+    /// Acknowledges and reports the messages whose deadlines have passed.
+    ///
     /// - Parameter deadline: The time of the timer; the clock may lag behind by a little.
-    private func dropExpired(at deadline: WireInstant) {
-        drop { state in
+    private func expire(at deadline: WireInstant) {
+        let (held, left) = state.withLock { state in
             state.timer = nil
+            defer { setTimer(&state) }
             return state.messages.takeExpired(at: max(clock.now, deadline))
         }
+        for receipt in held.compactMap(\.receipt) + left { deliveries.drop(receipt) }
+        for one in held {
+            unheard.report(one.publish.topic, byteCount: one.publish.payload.count)
+        }
+        for _ in left { unheard.report(nil, byteCount: 0) }
     }
 
-    /// Drops the messages that `body` takes.
-    private func drop(_ body: (inout State) -> [MQTTHeldMessages.Held]) {
-        for receipt in take(body) { deliveries.drop(receipt) }
-    }
-
-    /// Sets the timer for the oldest message that `body` leaves.
-    ///
-    /// - Returns: The receipts of the messages that `body` takes.
-    private func take(
-        _ body: (inout State) -> [MQTTHeldMessages.Held]
-    ) -> [MQTTDeliveryReceipt] {
-        state.withLock { state in
-            let gone = body(&state)
-            if state.timer == nil, let deadline = state.messages.deadline {
-                state.timer = clock.scheduleTimer(at: deadline) { [weak self] in
-                    self?.dropExpired(at: deadline)
-                }
-            }
-            return gone.compactMap(\.receipt)
+    /// Sets the timer for the oldest message.
+    private func setTimer(_ state: inout State) {
+        guard state.timer == nil, let deadline = state.messages.deadline else { return }
+        state.timer = clock.scheduleTimer(at: deadline) { [weak self] in
+            self?.expire(at: deadline)
         }
     }
 }

@@ -197,6 +197,16 @@ final class MQTTSession: Sendable {
         for call in calls { (call as? MQTTPendingCall)?.fail(error) }
     }
 
+    /// Forgets received messages that the server sends again over the next connection, which delivers them.
+    func abandon(_ receipts: [MQTTDeliveryReceipt]) {
+        guard !receipts.isEmpty else { return }
+        state.withLock { state in
+            guard case .parked(var connection) = state.place else { return }
+            connection.abandon(receipts)
+            state.place = .parked(connection)
+        }
+    }
+
     // MARK: Stored exchanges
 
     /// Returns the removal of a stored message that the server has answered; nil without a store.

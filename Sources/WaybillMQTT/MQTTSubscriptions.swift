@@ -31,6 +31,7 @@ final class MQTTSubscriptions: Sendable {
     let deliveries: MQTTDeliveries
     /// Holds the messages without a listener; nil when they are dropped.
     private let late: MQTTLateDelivery?
+    private let unheard: UnheardMessages
 
     init(
         configuration shared: Shared<MQTTConfiguration>,
@@ -51,9 +52,12 @@ final class MQTTSubscriptions: Sendable {
         self.catchAll = catchAll
         let deliveries = MQTTDeliveries(session: session)
         self.deliveries = deliveries
-        late = configuration.lateDelivery.map {
-            MQTTLateDelivery($0, deliveries, clock: environment.clock)
-        }
+        let unheard = UnheardMessages(reportingTo: events, by: environment.clock)
+        self.unheard = unheard
+        let policy = configuration.lateDelivery
+        let holds = configuration.keepsSession && policy.timeToLive > .zero
+        let held = MQTTHeldMessages(policy, memoryLimit: configuration.memoryLimit)
+        late = holds ? MQTTLateDelivery(held, deliveries, unheard, clock: environment.clock) : nil
         pressure = ReadingPressure(account: account)
     }
 
@@ -86,6 +90,7 @@ final class MQTTSubscriptions: Sendable {
         pressure.detach()
         // The server delivers again what is not acknowledged; of QoS 2 it only wants to hear the outcome.
         deliveries.manual.remove { $0.qos != .exactlyOnce }
+        if let left = late?.takeLeft() { session.abandon(left) }
     }
 
     /// Ends every stream, as no connection follows.
@@ -95,8 +100,7 @@ final class MQTTSubscriptions: Sendable {
     ///   - keepsSession: Whether the server keeps the session.
     /// - Returns: The messages that the app has not acknowledged, and no longer can.
     func conclude(_ cause: WaybillError?, keepsSession: Bool) -> [MQTTDeliveryReceipt] {
-        let abandoned = deliveries.manual.removeAll()
-        late?.dropAll()
+        let abandoned = deliveries.manual.removeAll() + (late?.forgetAll() ?? [])
         change { table, _ in table.conclude(cause, keepsSession: keepsSession) }
         pressure.forgetAll()
         return abandoned
@@ -144,6 +148,8 @@ final class MQTTSubscriptions: Sendable {
             var granted = QoS.exactlyOnce
             for answer in answers { granted = min(granted, try await answer.value()) }
             listener.source.grantedQoS = granted
+            // The server sends what found no room over another connection.
+            if late?.hasLeft == true { connection.makeAgain() }
             return messages
         } catch {
             listener.source.terminate()
@@ -403,20 +409,24 @@ final class MQTTSubscriptions: Sendable {
     /// Hands messages to the listeners of their topics.
     func collect(_ arrivals: MQTTArrivals, into batch: inout MessageBatch) {
         arrivals.forEachRun { run in
-            var dropped: [MQTTDeliveryReceipt] = []
             var identifiers: [UInt32] = []
             let listeners = state.withLock { state in
                 identifiers = state.table.chosenIdentifiers(of: run)
                 let listeners = state.table.listeners(for: run)
                 // With the lock held, so that a listener that comes gets the message here or there.
-                if listeners.isEmpty {
-                    dropped =
-                        late?.hold(run, of: arrivals) ?? run.indices.compactMap(arrivals.receipt)
-                }
+                if listeners.isEmpty { late?.hold(run, of: arrivals) }
                 return listeners
             }
-            for receipt in dropped { deliveries.drop(receipt) }
+            if listeners.isEmpty, late == nil { drop(run, of: arrivals) }
             deliveries.add(run, of: arrivals, to: listeners, naming: identifiers, in: &batch)
+        }
+    }
+
+    /// Acknowledges and reports messages that nobody listens for.
+    private func drop(_ run: MQTTArrivals.Run, of arrivals: MQTTArrivals) {
+        for index in run.indices {
+            if let receipt = arrivals.receipt(at: index) { deliveries.drop(receipt) }
+            unheard.report(run.topic, byteCount: arrivals.publish(at: index).payload.count)
         }
     }
 

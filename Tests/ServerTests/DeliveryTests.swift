@@ -75,10 +75,6 @@ private struct MQTTBroker: Sendable, CustomTestStringConvertible {
             configuration.clientIdentifier = name
             configuration.cleanStart = false
             configuration.sessionExpiry = .seconds(600)
-            // They may come before their listener does.
-            var late = LateDeliveryPolicy()
-            late.messageLimit = 10_000
-            configuration.lateDelivery = late
         }
         let url = TestServers.url(variable, "mqtt")
         let transport = try MQTTTransport(url: url, configuration: configuration)

@@ -17,13 +17,13 @@ import WaybillTesting
         configuration.reconnection.initialDelay = .seconds(7)
         var other = configuration
         other.will = nil
-        other.lateDelivery = LateDeliveryPolicy()
+        other.lateDelivery = .off
         other.offlineQueue.timeToLive = .seconds(3)
         other.reconnection.initialDelay = .seconds(8)
         #expect(configuration.will?.topic == "gone" && other.will == nil)
         #expect(configuration.failover.hosts == ["b.example"])
         #expect(other.failover.hosts == ["b.example"])
-        #expect(configuration.lateDelivery == nil && other.lateDelivery != nil)
+        #expect(configuration.lateDelivery != .off && other.lateDelivery == .off)
         #expect(configuration.offlineQueue.timeToLive != .seconds(3))
         #expect(other.offlineQueue.timeToLive == .seconds(3))
         #expect(configuration.reconnection.initialDelay == .seconds(7))

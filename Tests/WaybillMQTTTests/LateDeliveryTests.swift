@@ -13,13 +13,13 @@ struct LateDeliveryTests {
         ("20 02 01 00 32 06 0001 74 0001 61 32 06 0001 75 0002 62" as Hex).bytes
 
     private func client(
-        _ script: ScriptedByteStream,
+        _ scripts: [ScriptedByteStream],
         clock: ManualClock = ManualClock(),
         _ change: (inout LateDeliveryPolicy) -> Void
     ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
         var policy = LateDeliveryPolicy()
         change(&policy)
-        return try scripted([script], clock: clock) {
+        return try scripted(scripts, clock: clock) {
             $0.cleanStart = false
             $0.lateDelivery = policy
         }
@@ -37,7 +37,7 @@ struct LateDeliveryTests {
             .expect(("40 02 0002 40 02 0003" as Hex).bytes)
         )
         let clock = ManualClock()
-        let (transport, provider) = try client(script, clock: clock) {
+        let (transport, provider) = try client([script], clock: clock) {
             $0.timeToLive = .seconds(30)
         }
         try await provider.request(.connect)
@@ -61,7 +61,9 @@ struct LateDeliveryTests {
             .expect(("40 02 0001 40 02 0002" as Hex).bytes)
         )
         let clock = ManualClock()
-        let (transport, provider) = try client(script, clock: clock) { $0.timeToLive = .seconds(5) }
+        let (transport, provider) = try client([script], clock: clock) {
+            $0.timeToLive = .seconds(5)
+        }
         try await provider.request(.connect)
         await untilQuiet()
         clock.advance(by: .milliseconds(4_999))
@@ -72,19 +74,146 @@ struct LateDeliveryTests {
         await transport.shutdown()
     }
 
-    @Test("What finds no room goes, the oldest first", arguments: [true, false])
-    func limits(byCount: Bool) async throws {
+    /// PUBLISH with the body `a`.
+    private static func publish(
+        _ topic: Character,
+        _ identifier: UInt8,
+        qos: UInt8,
+        isRepeated: Bool = false
+    ) -> [UInt8] {
+        var packet: [UInt8] = [0x30, 6, 0, 1]
+        packet[0] |= qos << 1
+        if isRepeated { packet[0] |= 8 }
+        packet += Array(String(topic).utf8)
+        return packet + [0, identifier, 0x61]
+    }
+
+    @Test(
+        "What finds no room is left to the server, and comes with another connection",
+        arguments: [1, 2],
+        [true, false]
+    )
+    func limits(qos: UInt8, byCount: Bool) async throws {
+        let confirm: UInt8 = qos == 1 ? 0x40 : 0x50
+        let first = ScriptedByteStream(
+            .expect(Packet.lastingConnect),
+            .reply(
+                Packet.resumed + Self.publish("t", 1, qos: qos) + Self.publish("u", 2, qos: qos)
+            ),
+            .expect(Packet.subscribe),
+            .reply(Packet.suback),
+            .expect([0xE0, 0]),
+            .finish
+        )
+        let again = Self.publish("t", 1, qos: qos, isRepeated: true)
+        let second = ScriptedByteStream(
+            .expect(Packet.lastingConnect),
+            .reply(Packet.resumed + again + Self.publish("u", 2, qos: qos, isRepeated: true)),
+            .expect([confirm, 2, 0, 1]),
+            .expect([confirm, 2, 0, 2])
+        )
+        let clock = ManualClock()
+        let (transport, provider) = try client([first, second], clock: clock) { policy in
+            policy.timeToLive = .seconds(20)
+            if byCount { policy.messageLimit = 1 } else { policy.byteLimit = 600 }
+        }
+        try await provider.request(.connect)
+        await untilQuiet()
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        try await waitUntil(moving: { clock.advance(by: .milliseconds(50)) }) {
+            second.hasReached(2) || first.failures + second.failures != []
+        }
+        #expect(try await iterator.next()?.text == "a")
+        // The time of the other one.
+        try await waitUntil(moving: { clock.advance(by: .seconds(1)) }) {
+            second.isComplete || second.failures != []
+        }
+        #expect(first.failures + second.failures == [])
+        withExtendedLifetime(messages) {}
+        await transport.shutdown()
+    }
+
+    @Test("By default they are kept where the server keeps the session")
+    func byDefault() async throws {
         let script = ScriptedByteStream(
             .expect(Packet.lastingConnect),
             .reply(Self.resumed),
+            .expect(Packet.subscribe),
+            .reply(Packet.suback),
             .expect(("40 02 0001" as Hex).bytes)
         )
-        let (transport, provider) = try client(script) { policy in
-            if byCount { policy.messageLimit = 1 } else { policy.byteLimit = 500 }
-        }
-        try await provider.request(.connect)
+        let (transport, provider) = try scripted([script]) { $0.cleanStart = false }
+        try await provider.connect()
+        await untilQuiet()
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "a")
         try await waitUntil { script.isComplete }
         #expect(script.failures == [])
+        await transport.shutdown()
+        withExtendedLifetime(messages) {}
+    }
+
+    @Test(
+        "An end by the app acknowledges nothing: the next connection gets them",
+        arguments: [1, 2]
+    )
+    func disconnected(qos: UInt8) async throws {
+        let first = ScriptedByteStream(
+            .expect(Packet.lastingConnect),
+            .reply(Packet.resumed + Self.publish("t", 1, qos: qos)),
+            .expect([0xE0, 0]),
+            .finish
+        )
+        let second = ScriptedByteStream(
+            .expect(Packet.lastingConnect),
+            .reply(Packet.resumed + Self.publish("t", 1, qos: qos, isRepeated: true)),
+            .expect(Packet.subscribe),
+            .reply(Packet.suback),
+            .expect([qos == 1 ? 0x40 : 0x50, 2, 0, 1])
+        )
+        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
+        try await provider.connect()
+        await untilQuiet()
+        try await provider.disconnect()
+        try await provider.connect()
+        await untilQuiet()
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "a")
+        try await waitUntil { second.isComplete || second.failures != [] }
+        #expect(first.failures + second.failures == [])
+        await transport.shutdown()
+        withExtendedLifetime(messages) {}
+    }
+
+    @Test("Each message that nobody takes is told with its topic", arguments: [true, false])
+    func told(keepsSession: Bool) async throws {
+        let script = ScriptedByteStream(
+            .expect(keepsSession ? Packet.lastingConnect : Packet.connect),
+            .reply(keepsSession ? Self.resumed : Packet.connack + Self.resumed.dropFirst(4)),
+            .expect(("40 02 0001 40 02 0002" as Hex).bytes)
+        )
+        let clock = ManualClock()
+        let (transport, provider) = try scripted([script], clock: clock) {
+            $0.cleanStart = !keepsSession
+            // Before the first PINGREQ.
+            $0.lateDelivery.timeToLive = .seconds(20)
+        }
+        var events = provider.events.makeAsyncIterator()
+        try await provider.connect()
+        try await waitUntil(moving: { clock.advance(by: .seconds(1)) }) {
+            script.isComplete || script.failures != []
+        }
+        #expect(script.failures == [])
+        var topics: [String?] = []
+        while topics.count < 2, let event = await events.next() {
+            guard event.dropReason == .noListener else { continue }
+            #expect(event.kind == .dropped && event.byteCount == 1)
+            topics.append(event.topic)
+        }
+        #expect(topics == ["t", "u"])
         await transport.shutdown()
     }
 
@@ -97,37 +226,20 @@ struct LateDeliveryTests {
 
     @Test("A topic takes room, too")
     func topics() async throws {
-        let script = ScriptedByteStream(
+        let first = ScriptedByteStream(
             .expect(Packet.lastingConnect),
-            .reply(
-                Packet.resumed + Self.longTopic(1) + Self.longTopic(2)
-            ),
-            .expect(("40 02 0001" as Hex).bytes)
-        )
-        let (transport, provider) = try client(script) { $0.byteLimit = 100_000 }
-        try await provider.request(.connect)
-        try await waitUntil { script.isComplete }
-        #expect(script.failures == [])
-        await transport.shutdown()
-    }
-
-    @Test("A message for which room cannot be made is not kept, and takes no room from others")
-    func tooLong() async throws {
-        let script = ScriptedByteStream(
-            .expect(Packet.lastingConnect),
-            .reply(Self.resumed + Self.longTopic(3)),
+            .reply(Packet.resumed + Self.longTopic(1) + Self.longTopic(2)),
             .expect(Packet.subscribe),
             .reply(Packet.suback),
-            .expect(("40 02 0001" as Hex).bytes)
+            .expect([0xE0, 0]),
+            .finish
         )
-        let (transport, provider) = try client(script) { $0.byteLimit = 10_000 }
+        let (transport, provider) = try client([first]) { $0.byteLimit = 100_000 }
         try await provider.request(.connect)
         await untilQuiet()
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next()?.text == "a")
-        try await waitUntil { script.isComplete }
-        #expect(script.failures == [])
+        try await waitUntil { first.isComplete || first.failures != [] }
+        #expect(first.failures == [])
         await transport.shutdown()
         withExtendedLifetime(messages) {}
     }

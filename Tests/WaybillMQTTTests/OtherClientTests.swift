@@ -161,6 +161,7 @@ struct OtherClientTests {
         let (transport, provider) = try scripted(scripts, clock: clock) {
             $0.cleanStart = false
             $0.store = store
+            $0.lateDelivery = .off
         }
         return (transport, names.map { provider.intercepted($0) } ?? provider)
     }

@@ -158,7 +158,10 @@ struct RepetitionTests {
             .reply(Self.publish(2...3, isAgain: true)),
             .expect((UInt8(2)...3).flatMap(Self.puback))
         )
-        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
+        let (transport, provider) = try scripted([first, second]) {
+            $0.cleanStart = false
+            $0.lateDelivery = .off
+        }
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
         try await provider.request(.send("go"))

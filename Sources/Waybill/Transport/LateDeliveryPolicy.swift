@@ -2,21 +2,32 @@
 ///
 /// A server that kept a session sends its stored messages at once, often before the app has subscribed to anything. A
 /// subscription that begins in time gets them, in order, before later messages. They are not acknowledged until then.
+///
+/// Messages above the limits are left to the server: not acknowledged, so that it sends no more than its window allows.
+/// The next subscription has the connection made again, and the server sends them again. Those without an acknowledgement
+/// (QoS 0) are dropped.
 public struct LateDeliveryPolicy: Hashable, Sendable {
-    /// The time for which a message is kept; 60 seconds by default.
+    /// Keeps nothing: a message without a subscription is acknowledged at once.
+    public static var off: Self {
+        var policy = Self()
+        policy.timeToLive = .zero
+        return policy
+    }
+
+    /// The time for which a message is kept; 60 seconds by default, none if it is zero.
     ///
-    /// After that it is acknowledged, as every message without a subscription is.
+    /// After that it is acknowledged and reported (`dropped`, `noListener`), as every message without a subscription is.
     public var timeToLive = Duration.seconds(60)
-    /// The number of messages that are kept; 100 by default.
+    /// The number of messages that are kept; 1,024 by default.
+    public var messageLimit = 1_024
+    /// The number of bytes that the messages may take together; nil, the default, for an eighth of the transport's
+    /// memory limit, and 8 MiB at most.
     ///
-    /// The oldest are dropped first.
-    public var messageLimit = 100
-    /// The number of bytes that the messages may take together; 1 MiB by default.
-    ///
-    /// A message counts with its body, its topic, its headers and about 400 bytes of overhead. The oldest are dropped
-    /// first. A message above the limit is not kept.
-    public var byteLimit = 1 << 20
+    /// A message counts with its body, its topic, its headers and about 400 bytes of overhead.
+    public var byteLimit: Int?
 
     /// Makes the default policy.
     public init() {}
+
+    package static let defaultByteLimit = 8 << 20
 }

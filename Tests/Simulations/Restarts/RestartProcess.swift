@@ -52,7 +52,6 @@ final class RestartProcess: @unchecked Sendable {
         configuration.inflightWindow = world.pick(1, 3, 20)
         configuration.receiveMaximum = world.pick(1, 5, 1_024)
         configuration.reconnection.maximumDelay = SimulatedTransport.maximumDelay
-        configuration.lateDelivery = LateDeliveryPolicy()
         configuration.store = store
         // Longer than the disk ever takes.
         configuration.closeTimeout = .seconds(60)
