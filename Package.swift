@@ -257,7 +257,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "WaybillStoreProcess",
-            dependencies: ["Waybill", "WaybillMQTT", "WaybillSQLite"],
+            dependencies: ["Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSQLite"],
             path: "Tests/StoreProcess",
             swiftSettings: settings
         ),

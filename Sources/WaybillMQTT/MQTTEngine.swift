@@ -34,11 +34,11 @@ final class MQTTEngine: Sendable {
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout,
             drainTimeout: configuration.drainTimeout,
-            waitsForConnection: configuration.offlineQueue.waitsForConnection
-                ?? (configuration.offlineQueue.isEnabled && configuration.store?.isOnDisk == true)
+            waitsForConnection: configuration.offlineQueue.waits(with: configuration.store)
         )
         var restored: MQTTSessionState?
-        var outbox: MQTTOutbox?
+        var outbox: Outbox?
+        var leftMessages: MQTTLeftMessages?
         if let store = configuration.store {
             // Without an identifier of its own the client could not ask for the session again.
             let keepsSession = configuration.keepsSession && !configuration.cleanStart
@@ -49,16 +49,16 @@ final class MQTTEngine: Sendable {
                 reportingTo: events
             )
             restored = session
-            outbox = MQTTOutbox(
-                MQTTStoreClient(store, by: environment.clock, configuration.offlineQueue),
-                left
+            leftMessages = left
+            outbox = Outbox(
+                StoreClient(store, by: environment.clock, configuration.offlineQueue)
             )
         }
         let session = MQTTSession(
             environment: environment,
             acknowledgementTimeout: configuration.acknowledgementTimeout,
             messages: outbox?.client,
-            leftMessages: outbox?.left,
+            leftMessages: leftMessages,
             store: restored == nil ? nil : configuration.store,
             restored: restored ?? MQTTSessionState(),
             of: restored == nil ? nil : configuration.clientIdentifier
@@ -116,7 +116,7 @@ final class MQTTEngine: Sendable {
 
     private var lifecycle: ConnectionLifecycle<MQTTConnection> { connector.lifecycle }
     private var version: MQTTVersion { connector.version }
-    private var outbox: MQTTOutbox? { sender.outbox }
+    private var outbox: Outbox? { sender.outbox }
 
     /// The events of the transport.
     var events: TransportEventSource { sender.events }

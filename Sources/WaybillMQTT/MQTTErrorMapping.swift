@@ -97,10 +97,7 @@ package enum MQTTErrorMapping {
                 )
             case .refused(let refusal): Self.refusal(refusal)
             case .endedConnections(let count):
-                WaybillError(
-                    .rejected,
-                    "the server ended \(count) connection\(count == 1 ? "" : "s") after this message"
-                )
+                WaybillError.rejectedMessage(afterEnds: count)
             }
         return error.arriving(true)
     }

@@ -22,35 +22,19 @@ import WireCore
 /// | cannot be sent, QoS 2 | PUBREL ends its exchange; given up, and reported | given up, and reported |
 /// | cannot be sent, QoS 1 | given up, and reported | the same |
 final class MQTTLeftMessages: Sendable {
-    /// A message for a connection.
-    struct Prepared: Sendable {
-        let message: StoredMessage
-        /// The request after the interceptors.
-        var request: Request?
-        /// The packet, or the reason why it can never be sent.
-        let packet: Result<MQTTOutgoingMessage, WaybillError>
-    }
+    typealias Prepared = LeftMessages.Prepared<MQTTOutgoingMessage>
 
-    private let store: any SessionStore
+    private let left: LeftMessages
     private let version: MQTTVersion
-    private let events: TransportEventSource
     /// Whether the packet identifiers of messages follow from their numbers in the store.
     let keepsExchanges: Bool
-    /// The messages that no connection has taken, in order.
-    private let waiting: Locked<[StoredMessage]>
 
-    private init(
-        _ messages: [StoredMessage],
-        of store: any SessionStore,
-        keepsExchanges: Bool,
-        _ version: MQTTVersion,
-        reportingTo events: TransportEventSource
-    ) {
-        waiting = Locked(messages)
-        self.store = store
+    private var store: any SessionStore { left.store }
+
+    private init(_ left: LeftMessages, keepsExchanges: Bool, _ version: MQTTVersion) {
+        self.left = left
         self.keepsExchanges = keepsExchanges
         self.version = version
-        self.events = events
     }
 
     /// Reads the store.
@@ -69,10 +53,14 @@ final class MQTTLeftMessages: Sendable {
         reportingTo events: TransportEventSource
     ) throws(WaybillError) -> (left: MQTTLeftMessages, session: MQTTSessionState?) {
         var session: MQTTSessionState?
-        if let clientIdentifier, try reading({ try store.beginSession(clientIdentifier) }) {
-            session = MQTTSessionState(received: try reading { try store.receivedIdentifiers() })
+        if let clientIdentifier,
+            try LeftMessages.reading({ try store.beginSession(clientIdentifier) })
+        {
+            session = MQTTSessionState(
+                received: try LeftMessages.reading { try store.receivedIdentifiers() }
+            )
         }
-        var messages = try reading { try store.messages() }
+        var messages = try LeftMessages.reading { try store.messages() }
         let isReleased = { (message: StoredMessage) in
             message.stage == .released && message.qos == 2
         }
@@ -92,11 +80,9 @@ final class MQTTLeftMessages: Sendable {
             }
         }
         let left = MQTTLeftMessages(
-            messages,
-            of: store,
+            LeftMessages(messages, of: store, hasQualities: true, reportingTo: events),
             keepsExchanges: session != nil,
-            version,
-            reportingTo: events
+            version
         )
         for message in released {
             let ended = session?.restore(
@@ -109,21 +95,6 @@ final class MQTTLeftMessages: Sendable {
         return (left, session)
     }
 
-    /// Reads from a store.
-    ///
-    /// - Throws: `limitExceeded`, with the store's error as `underlying`.
-    static func reading<Value>(_ body: () throws -> Value) throws(WaybillError) -> Value {
-        do {
-            return try body()
-        } catch {
-            throw WaybillError(
-                .limitExceeded,
-                "the store could not be read: no transport was made",
-                underlying: error
-            )
-        }
-    }
-
     // MARK: Before a connection is resumed
 
     /// Runs the interceptors over the messages, and makes their packets.
@@ -132,61 +103,7 @@ final class MQTTLeftMessages: Sendable {
     /// - Returns: The messages in order, without those whose interceptors have failed.
     /// - Throws: `CancellationError`.
     func prepare(_ chain: RequestChain?) async throws -> [Prepared] {
-        var prepared: [Prepared] = []
-        for message in waiting.withLock({ $0 }) {
-            if let next = try await prepare(message, chain) { prepared.append(next) }
-        }
-        return prepared
-    }
-
-    private func prepare(
-        _ message: StoredMessage,
-        _ chain: RequestChain?
-    ) async throws -> Prepared? {
-        let stored: Request
-        do { stored = try message.request(at: Date()).0 } catch {
-            return Prepared(message: message, packet: .failure(error))
-        }
-        guard !message.isAdapted, var attempts = chain?.attempts(at: stored) else {
-            return Prepared(message: message, request: stored, packet: packet(message, stored))
-        }
-        while true {
-            let request: Request
-            do { request = try await attempts.next() } catch let error as WaybillError {
-                // It is in the store, and the next connection tries it again.
-                report(message, error.arriving(true))
-                return nil
-            }
-            let packet = packet(message, request)
-            guard case .failure(let error) = packet, error.code == .unsupported else {
-                return Prepared(message: message, request: request, packet: packet)
-            }
-            // Once more without the option, if the provider allows that.
-            do { try await attempts.waitForRetry(after: error) } catch let error as WaybillError {
-                return Prepared(message: message, packet: .failure(error))
-            }
-        }
-    }
-
-    private func packet(
-        _ message: StoredMessage,
-        _ request: Request
-    ) -> Result<MQTTOutgoingMessage, WaybillError> {
-        guard case .send(var options) = request.command else {
-            let error = WaybillError(.invalidEntry, "an interceptor has changed the command")
-            return .failure(error.about(request))
-        }
-        // The exchange has begun with this quality of service.
-        options.qos = message.options.qos
-        // An interceptor that adds an expiry has added it to the stored one, which has begun, too.
-        if let stated = options.expiry, let end = message.expiry {
-            options.expiry = min(stated, StoredMessage.expiry(end.timeIntervalSinceNow))
-        }
-        do throws(WaybillError) {
-            return .success(try packet(message, request, options))
-        } catch {
-            return .failure(error)
-        }
+        try await left.prepare(chain, packet: packet)
     }
 
     private func packet(
@@ -194,6 +111,13 @@ final class MQTTLeftMessages: Sendable {
         _ request: Request,
         _ options: SendOptions
     ) throws(WaybillError) -> MQTTOutgoingMessage {
+        var options = options
+        // The exchange has begun with this quality of service.
+        options.qos = message.options.qos
+        // An interceptor that adds an expiry has added it to the stored one, which has begun, too.
+        if let stated = options.expiry, let end = message.expiry {
+            options.expiry = min(stated, StoredMessage.expiry(end.timeIntervalSinceNow))
+        }
         let publish = try MQTTPublishMapping.packet(request, options, version: version)
         try MQTTPublishMapping.check(publish, request, version: version)
         return MQTTOutgoingMessage(
@@ -234,8 +158,7 @@ final class MQTTLeftMessages: Sendable {
         at now: WireInstant
     ) -> [@Sendable () -> Void] {
         guard core.isConnected, !prepared.isEmpty else { return [] }
-        let taken = Set(prepared.map(\.message.id))
-        waiting.withLock { waiting in waiting.removeAll { taken.contains($0.id) } }
+        left.take(Set(prepared.map(\.message.id)))
         var calls: [@Sendable () -> Void] = []
         let restores = keepsExchanges && continues
         for item in prepared {
@@ -245,17 +168,17 @@ final class MQTTLeftMessages: Sendable {
                 if restores {
                     core.restore(packet, isReleased: false, call: call(of: message))
                 } else if let error = send(packet, item, to: &core, at: now) {
-                    calls.append { self.giveUp(message, error) }
+                    calls.append { self.left.end(message, error) }
                 }
             case .failure(let error):
                 guard restores, message.qos == 2, core.isFree(message.id) else {
-                    calls.append { self.giveUp(message, error) }
+                    calls.append { self.left.end(message, error) }
                     continue
                 }
                 // The server may have it: PUBREL ends that exchange. A server without it only answers.
                 let removal = MQTTStoredCall { [store] in store.remove(message.id) }
                 core.restore(Self.released(message), isReleased: true, call: removal)
-                calls.append { self.report(message, error) }
+                calls.append { self.left.report(message, error) }
             }
         }
         return calls
@@ -277,20 +200,8 @@ final class MQTTLeftMessages: Sendable {
             let request = item.request ?? Request(topic: message.topic, command: .send)
             return MQTTErrorMapping.error(error, request)
         }
-        events.report(
-            .sent(
-                topic: item.request?.topic,
-                byteCount: packet.payload.wireByteCount,
-                qos: message.options.qos
-            )
-        )
+        left.reportSent(message, item.request)
         return nil
-    }
-
-    /// Gives up a message that can never be sent.
-    private func giveUp(_ message: StoredMessage, _ error: WaybillError) {
-        store.remove(message.id)
-        report(message, error)
     }
 
     /// Makes the call of a message that no task waits for.
@@ -301,23 +212,12 @@ final class MQTTLeftMessages: Sendable {
             let request = Request(topic: message.topic, command: .send(message.options))
             do throws(WaybillError) {
                 _ = try MQTTErrorMapping.receipt(request, code, properties)
-                report(message, nil)
+                left.report(message, nil)
             } catch {
-                report(message, error)
+                left.report(message, error)
             }
         } didDrop: { [self] _, dropped in
-            giveUp(message, MQTTErrorMapping.error(dropped.cause))
+            left.end(message, MQTTErrorMapping.error(dropped.cause))
         }
-    }
-
-    /// Reports how the send of an earlier process has ended.
-    private func report(_ message: StoredMessage, _ error: WaybillError?) {
-        events.reportSend(
-            message.topic,
-            byteCount: message.body.count,
-            qos: message.options.qos,
-            error,
-            since: nil
-        )
     }
 }

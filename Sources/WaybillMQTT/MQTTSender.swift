@@ -8,7 +8,7 @@ import WireCore
 struct MQTTSender: Sendable {
     let connector: MQTTConnector
     /// Stores messages until they are acknowledged; nil without a store.
-    let outbox: MQTTOutbox?
+    let outbox: Outbox?
     let replies: MQTTReplies
     /// Receives an event for each send.
     let events: TransportEventSource
@@ -18,29 +18,6 @@ struct MQTTSender: Sendable {
     var configuration: MQTTConfiguration { connector.configuration }
     var session: MQTTSession { connector.session }
 
-    /// How long a send waits, and for what.
-    private struct Terms: Sendable {
-        /// The number of the message in the store; nil if it is not stored.
-        var storedNumber: UInt64?
-        /// Whether the send waits for any connection.
-        let isLasting: Bool
-        let options: SendOptions
-        /// The time of the call.
-        let begun: WireInstant
-
-        /// The rest of the stated time limit, which counts from the call for a message that is stored and waits.
-        func timeLeft(at now: WireInstant) -> Duration? {
-            guard isLasting, storedNumber != nil else { return options.timeout }
-            return options.timeout.map { max($0 - begun.duration(to: now), .zero) }
-        }
-
-        /// The end of the message; nil if the time limit of its acknowledgement counts instead.
-        var end: WireInstant? {
-            guard isLasting, storedNumber != nil, options.timeout == nil else { return nil }
-            return options.expiry.map(begun.advanced) ?? WireInstant(nanoseconds: .max)
-        }
-    }
-
     /// Sends, and reports the result.
     func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
         let begun = events.timestamp
@@ -49,7 +26,7 @@ struct MQTTSender: Sendable {
             let publish = try MQTTPublishMapping.packet(request, options, version: version)
             if request.expectsReply { return try await reply(to: publish, request, options) }
             let isObserved = begun != nil
-            var terms = Terms(
+            var terms = SendTerms(
                 isLasting: lifecycle.requests.waits(
                     options,
                     isAcknowledged: options.qos != .atMostOnce
@@ -63,10 +40,12 @@ struct MQTTSender: Sendable {
                     request,
                     options,
                     within: options.timeout ?? configuration.acknowledgementTimeout,
-                    in: session
+                    isDiscarded: { [session] in session.isDiscarded }
                 ) { number in
                     terms.storedNumber = number
                     return try await send(publish, request, terms, isObserved)
+                } goesOn: { number in
+                    session.goesOn(with: number, options.qos)
                 }
             } else {
                 receipt = try await send(publish, request, terms, isObserved)
@@ -83,7 +62,7 @@ struct MQTTSender: Sendable {
     private func send(
         _ publish: MQTTPublish,
         _ request: Request,
-        _ terms: Terms,
+        _ terms: SendTerms,
         _ isObserved: Bool
     ) async throws -> Receipt {
         let isAcknowledged = publish.qos != .atMostOnce
@@ -116,15 +95,17 @@ struct MQTTSender: Sendable {
     private func queued(
         _ publish: MQTTPublish,
         _ request: Request,
-        _ terms: Terms
+        _ terms: SendTerms
     ) async throws -> Receipt {
         try check(publish, request)
         let clock = lifecycle.clock
-        let usual = terms.end == nil ? configuration.acknowledgementTimeout : nil
-        let stated = configuration.offlineQueue.timeToLive ?? terms.timeLeft(at: clock.now) ?? usual
         let answer: MQTTAnswer = try await lifecycle.requests.queued(
             request,
-            timeout: [stated, terms.options.expiry].compactMap { $0 }.min(),
+            timeout: terms.queueLimit(
+                configuration.offlineQueue,
+                acknowledgement: configuration.acknowledgementTimeout,
+                at: clock.now
+            ),
             greeting: terms.isLasting ? connector.greeting(for: request) : nil,
             willSucceed: session.removal(of: terms.storedNumber),
             send: { connection, call throws(WaybillError) in

@@ -45,7 +45,7 @@ final class MQTTSession: Sendable {
     /// The store that has the exchanges; nil if they end with the process.
     private let store: (any SessionStore)?
     /// The store that has the messages; nil without one.
-    private let messages: MQTTStoreClient?
+    private let messages: StoreClient?
     var messageStore: (any SessionStore)? { messages?.store }
     /// The messages of an earlier process; nil without a store.
     let leftMessages: MQTTLeftMessages?
@@ -63,7 +63,7 @@ final class MQTTSession: Sendable {
     init(
         environment: LinkEnvironment,
         acknowledgementTimeout: Duration,
-        messages: MQTTStoreClient? = nil,
+        messages: StoreClient? = nil,
         leftMessages: MQTTLeftMessages? = nil,
         store: (any SessionStore)? = nil,
         restored: MQTTSessionState = MQTTSessionState(),
@@ -211,8 +211,7 @@ final class MQTTSession: Sendable {
 
     /// Returns the removal of a stored message that the server has answered; nil without a store.
     func removal(of number: UInt64?) -> (@Sendable () -> Void)? {
-        guard let number, let messageStore else { return nil }
-        return { messageStore.remove(number) }
+        messages?.removal(of: number)
     }
 
     /// Takes the interceptors of the last CONNECT.
@@ -295,10 +294,17 @@ final class MQTTSession: Sendable {
         }
     }
 
+    /// Whether a stored message goes on although its send has failed: one of QoS 2 whose exchange has begun.
+    func goesOn(with number: UInt64, _ qos: QoS) -> Bool {
+        guard leftMessages?.keepsExchanges == true, qos == .exactlyOnce, let messageStore else {
+            return false
+        }
+        return adopt(number, MQTTStoredCall { messageStore.remove(number) })
+    }
+
     /// Waits until everything is written, at most for the timeout; what is not written then is reported.
     func flush(within timeout: Duration, reportingTo events: TransportEventSource) async {
-        guard let (count, error) = await messages?.flush(within: timeout) else { return }
-        events.report(.storeIncomplete(count, error: error))
+        await messages?.flush(within: timeout, reportingTo: events)
     }
 
     // MARK: Abandoned attempts

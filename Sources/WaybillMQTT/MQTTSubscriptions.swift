@@ -46,7 +46,7 @@ final class MQTTSubscriptions: Sendable {
         let store = configuration.keepsSession ? configuration.store : nil
         self.store = store
         self.session = session
-        let left = try MQTTLeftMessages.reading { try store?.pendingUnsubscribes() ?? [] }
+        let left = try LeftMessages.reading { try store?.pendingUnsubscribes() ?? [] }
         state = Locked(State(table: MQTTSubscriptionTable(left: left)))
         self.events = events
         self.catchAll = catchAll

@@ -112,6 +112,18 @@ public struct STOMPConfiguration: Sendable {
     public var hints: [any ConnectionHintSource] = []
     /// What happens to sends while a lost connection is made again; by default those with a receipt wait.
     public var offlineQueue = OfflineQueuePolicy()
+    /// Where sends with a receipt are kept until the server has answered, also beyond the end of the process; nil, the
+    /// default, for nowhere.
+    ///
+    /// A send is stored before it is sent. A send in a transaction, one without a receipt and one that expects a reply
+    /// are not stored. STOMP has no session: a send whose connection is lost fails with `connectionLost`, may have
+    /// arrived, and is not sent again. What a process has left that ended before its sends did is sent by the next
+    /// transport with the store, over its first connection and before all other sends, and may arrive twice. Two
+    /// transports must not use one store at the same time.
+    ///
+    /// With a store on disk, sends and subscriptions wait for a connection
+    /// (``Waybill/OfflineQueuePolicy/waitsForConnection``).
+    public var store: (any SessionStore)?
     /// What happens when messages arrive faster than they are taken; by default the subscription ends with
     /// `slowConsumer`.
     ///

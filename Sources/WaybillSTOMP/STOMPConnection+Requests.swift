@@ -9,8 +9,15 @@ extension STOMPConnection {
     // MARK: Sends
 
     /// Sends a message, waits for the receipt if one was requested, and reports the send if there are observers.
-    func send(_ send: STOMPSend, _ request: Request, isObserved: Bool) async throws -> Receipt {
-        try await perform(request, asksForReceipt: send.asksForReceipt) {
+    ///
+    /// Calls `didConfirm` when the receipt has come, before the caller learns of it.
+    func send(
+        _ send: STOMPSend,
+        _ request: Request,
+        isObserved: Bool,
+        didConfirm: (@Sendable () -> Void)? = nil
+    ) async throws -> Receipt {
+        try await perform(request, asksForReceipt: send.asksForReceipt, didConfirm: didConfirm) {
             (core, now, call) throws(STOMPSendError) in
             try write(send, request, call, isObserved: isObserved, to: &core, at: now)
         }

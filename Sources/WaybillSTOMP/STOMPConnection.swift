@@ -18,6 +18,8 @@ final class STOMPConnection: TransportConnection {
     let driver: Driver<STOMPClientConnection>
     let subscriptions: STOMPSubscriptions
     private let replies: STOMPReplies
+    /// The messages of an earlier process, and the interceptors that run over them; nil without a store.
+    private let left: (messages: STOMPLeftMessages, chain: RequestChain?)?
 
     /// Resolves with the server's CONNECTED.
     private let connected = Promise<STOMPConnected>()
@@ -28,12 +30,14 @@ final class STOMPConnection: TransportConnection {
         link: OpenedLink,
         configuration shared: Shared<STOMPConfiguration>,
         subscriptions: STOMPSubscriptions,
-        replies: STOMPReplies
+        replies: STOMPReplies,
+        left: (messages: STOMPLeftMessages, chain: RequestChain?)?
     ) {
         self.shared = shared
         let configuration = shared.value
         self.subscriptions = subscriptions
         self.replies = replies
+        self.left = left
         self.link = link
         var core = STOMPClientConfiguration()
         core.limits = configuration.limits
@@ -51,7 +55,8 @@ final class STOMPConnection: TransportConnection {
         )
     }
 
-    var now: WireInstant { link.timers.now }
+    var timers: any TimerSource { link.timers }
+    var now: WireInstant { timers.now }
     var hasProgress: Bool { driver.withCore { core, _ in core.hasProgress } }
 
     /// Sends CONNECT and waits for CONNECTED.
@@ -68,7 +73,9 @@ final class STOMPConnection: TransportConnection {
                 end: { error in
                     let isAccepted = self.connected.result != nil
                     let cause = self.end.cause(error, isAccepted: isAccepted)
-                    let verdict = self.subscriptions.detach(self, self.end.replayEnd(error))
+                    let replayEnd = self.end.replayEnd(error)
+                    let verdict = self.subscriptions.detach(self, replayEnd)
+                    self.left?.messages.detach(self, replayEnd)
                     // Called first, so that code that learns of the end from a call or a stream finds the
                     // connection already removed.
                     onEnd(cause)
@@ -99,6 +106,7 @@ final class STOMPConnection: TransportConnection {
     func resume(_ receipt: Receipt) async throws {
         try await subscriptions.resume(over: self)
         try await replies.resume(over: self)
+        try await left?.messages.send(over: self, left?.chain)
     }
 
     /// The version that the server has chosen.
@@ -179,8 +187,9 @@ final class STOMPConnection: TransportConnection {
             subscriptions.attach(self, connected.version)
             if connected.heartBeat == .none { link.stream.keepAlive() }
             self.connected.resolve(.success(connected))
-        // The calls of waiting tasks are answered together.
-        case .message, .receipt: break
+        case .receipt(let call, _): (call as? STOMPLeftCall)?.end(nil)
+        // Those of subscriptions, and the calls of waiting tasks, are handled before.
+        case .message: break
         case .skipped(let message):
             subscriptions.events.report(
                 .dropped(
@@ -191,7 +200,9 @@ final class STOMPConnection: TransportConnection {
                 )
             )
         case .failed(let call, let frame):
-            state.withLock { $0.end.add(call, STOMPMapping.refusal(frame)) }
+            let error = STOMPMapping.refusal(frame)
+            (call as? STOMPLeftCall)?.end(error)
+            state.withLock { $0.end.add(call, error) }
         case .timedOut(let call):
             (call as? STOMPPendingCall)?.fail(
                 WaybillError(.timedOut, "the server sent no receipt in time")

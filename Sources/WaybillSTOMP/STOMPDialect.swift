@@ -18,6 +18,9 @@ struct STOMPDialect: ConnectionDialect {
     let credentials: CredentialProvider?
     let subscriptions: STOMPSubscriptions
     let replies: STOMPReplies
+    /// The messages of an earlier process; nil without a store.
+    let left: STOMPLeftMessages?
+    let store: StoreClient?
     let catchAll: CatchAll
 
     var canReplaceCredentials: Bool { credentials != nil }
@@ -54,8 +57,13 @@ struct STOMPDialect: ConnectionDialect {
             link: try await route.open(within: timeout, requesting: greeting.upgradeHeaders),
             configuration: configuration,
             subscriptions: subscriptions,
-            replies: replies
+            replies: replies,
+            left: left.map { ($0, greeting.request.chain) }
         )
+    }
+
+    func flush(within timeout: Duration) async {
+        await store?.flush(within: timeout, reportingTo: subscriptions.events)
     }
 
     func conclude(_ cause: WaybillError?, isForGood: Bool) {

@@ -11,7 +11,7 @@ extension STOMPEngine {
         _ request: Request,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) -> Submission {
-        guard case .send(let options) = request.command, !request.expectsReply,
+        guard case .send(let options) = request.command, outbox == nil, !request.expectsReply,
             let connection = lifecycle.connected
         else { return .notNow }
         var end = completion

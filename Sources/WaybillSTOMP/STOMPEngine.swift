@@ -16,6 +16,8 @@ final class STOMPEngine: Sendable {
     private let subscriptions: STOMPSubscriptions
     let replies: STOMPReplies
     let lifecycle: ConnectionLifecycle<STOMPConnection>
+    /// Stores sends until they are answered; nil without a store.
+    let outbox: Outbox?
     private let dialect: STOMPDialect
     private let hints = HintListener()
 
@@ -23,14 +25,14 @@ final class STOMPEngine: Sendable {
         failover: Failover,
         configuration: STOMPConfiguration,
         environment: LinkEnvironment
-    ) {
+    ) throws(WaybillError) {
         let shared = Shared(configuration)
         self.shared = shared
         let settings = ConnectionSettings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
             closeTimeout: configuration.closeTimeout,
-            waitsForConnection: configuration.offlineQueue.waitsForConnection ?? false
+            waitsForConnection: configuration.offlineQueue.waits(with: configuration.store)
         )
         let account = MemoryAccount(limit: configuration.memoryLimit)
         catchAll = CatchAll(reportingTo: events, account: account)
@@ -41,11 +43,20 @@ final class STOMPEngine: Sendable {
             account: account
         )
         replies = STOMPReplies(configuration: configuration, environment: environment)
+        var left: STOMPLeftMessages?
+        if let store = configuration.store {
+            left = try STOMPLeftMessages(store, reportingTo: events)
+            outbox = Outbox(StoreClient(store, by: environment.clock, configuration.offlineQueue))
+        } else {
+            outbox = nil
+        }
         dialect = STOMPDialect(
             configuration: shared,
             credentials: configuration.credentials.map { CredentialProvider($0, in: environment) },
             subscriptions: subscriptions,
             replies: replies,
+            left: left,
+            store: outbox?.client,
             catchAll: catchAll
         )
         lifecycle = ConnectionLifecycle(
@@ -70,7 +81,8 @@ final class STOMPEngine: Sendable {
         switch request.command {
         case .send(let options):
             // The fast path of most sends, with as few calls as possible between the caller and the frame.
-            guard !request.expectsReply, !events.isObserved, let connection = lifecycle.connected
+            guard outbox == nil, !request.expectsReply, !events.isObserved,
+                let connection = lifecycle.connected
             else { return try await send(request, options) }
             let send = try STOMPMapping.send(request, options, configuration)
             do { return try await connection.send(send, request, isObserved: false) } catch let
@@ -131,17 +143,25 @@ final class STOMPEngine: Sendable {
             let send = try STOMPMapping.send(request, options, configuration)
             if request.expectsReply { return try await reply(to: send, request) }
             let asks = send.asksForReceipt
-            let requests = lifecycle.requests
-            let isLasting = requests.waits(options, isAcknowledged: asks)
-            let receipt = try await requests.sending(isLasting: isLasting) {
-                guard requests.queues(isAcknowledged: asks, isLasting: isLasting) else {
-                    return nil
+            var terms = SendTerms(
+                isLasting: !send.isInTransaction
+                    && lifecycle.requests.waits(options, isAcknowledged: asks),
+                options: options,
+                begun: lifecycle.clock.now
+            )
+            let receipt: Receipt
+            if let outbox, asks, !send.isInTransaction {
+                try STOMPMapping.check(send.headers, request)
+                receipt = try await outbox.keeping(
+                    request,
+                    options,
+                    within: options.timeout ?? configuration.receiptTimeout
+                ) { number in
+                    terms.storedNumber = number
+                    return try await self.send(send, request, terms, isObserved: begun != nil)
                 }
-                return try await queued(send, request, isLasting: isLasting)
-            } connection: {
-                try await connection(for: request, sending: send.headers)
-            } over: { connection in
-                try await connection.send(send, request, isObserved: begun != nil)
+            } else {
+                receipt = try await self.send(send, request, terms, isObserved: begun != nil)
             }
             if asks { events.reportSend(topic, byteCount: byteCount, nil, since: begun) }
             return receipt
@@ -151,19 +171,53 @@ final class STOMPEngine: Sendable {
         }
     }
 
-    /// Sends in the order of the calls, when the connection is back.
+    private func send(
+        _ send: STOMPSend,
+        _ request: Request,
+        _ terms: SendTerms,
+        isObserved: Bool
+    ) async throws -> Receipt {
+        let requests = lifecycle.requests
+        return try await requests.sending(isLasting: terms.isLasting) {
+            let asks = send.asksForReceipt
+            guard requests.queues(isAcknowledged: asks, isLasting: terms.isLasting) else {
+                return nil
+            }
+            return try await queued(send, request, terms)
+        } connection: {
+            try await connection(for: request, sending: send.headers)
+        } over: { connection in
+            var send = send
+            send.timeout = terms.timeLeft(at: lifecycle.clock.now)
+            return try await connection.send(
+                send,
+                request,
+                isObserved: isObserved,
+                didConfirm: outbox?.client.removal(of: terms.storedNumber)
+            )
+        }
+    }
+
+    /// Sends in the order of the calls, when the connection is back, or there is one at last.
     private func queued(
         _ send: STOMPSend,
         _ request: Request,
-        isLasting: Bool
+        _ terms: SendTerms
     ) async throws -> Receipt {
         try STOMPMapping.check(send.headers, request)
+        let clock = lifecycle.clock
         let answer: STOMPReceivedHeaders = try await lifecycle.requests.queued(
             request,
-            timeout: configuration.offlineQueue.timeToLive ?? send.timeout
-                ?? configuration.receiptTimeout,
-            greeting: isLasting ? dialect.greeting(.connecting(for: request)) : nil,
+            timeout: terms.queueLimit(
+                configuration.offlineQueue,
+                acknowledgement: configuration.receiptTimeout,
+                at: clock.now
+            ),
+            greeting: terms.isLasting ? dialect.greeting(.connecting(for: request)) : nil,
+            willSucceed: outbox?.client.removal(of: terms.storedNumber),
             send: { connection, call throws(WaybillError) in
+                var send = send
+                send.timeout = terms.timeLeft(at: clock.now)
                 try connection.submit(send, request, call)
             },
             withdraw: { [lifecycle] call in lifecycle.connected?.cancel(call) }
@@ -206,12 +260,14 @@ final class STOMPEngine: Sendable {
 
     func shutdown() async {
         hints.stop()
+        outbox?.shutDown()
         await lifecycle.shutdown()
     }
 
     /// Closes without waiting, when the transport was released.
     func abandon() {
         hints.stop()
+        outbox?.shutDown()
         lifecycle.abandon()
     }
 }

@@ -5,7 +5,10 @@ import Waybill
 struct STOMPSend: Sendable {
     var headers: STOMPHeaders
     /// The timeout of the receipt; nil for the configuration's.
-    let timeout: Duration?
+    var timeout: Duration?
     /// Whether the send waits for a receipt.
     let asksForReceipt: Bool
+
+    /// Whether the message belongs to a transaction, which ends with its connection.
+    var isInTransaction: Bool { headers.first(STOMPHeaderName.transaction) != nil }
 }

@@ -14,7 +14,7 @@ package import WaybillSession
 /// One transport keeps one connection, which all its providers share. It connects with an explicit connect, or at
 /// the first request. Releasing the last reference closes the connection; ``shutdown()`` also waits until it is
 /// closed.
-public final class STOMPTransport: Transport, ImmediateTransport {
+public final class STOMPTransport: Transport, ImmediateTransport, StoringTransport {
     private static let schemes: [ServiceAddress.Scheme] = [
         .tcp("stomp", port: 61_613), .tcp("stomps", port: 61_614, isSecure: true),
         .http("ws", port: 80), .http("wss", port: 443, isSecure: true),
@@ -32,7 +32,8 @@ public final class STOMPTransport: Transport, ImmediateTransport {
     ///     the configuration has none.
     ///   - configuration: The options of the transport.
     ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL, `limitExceeded` if the store cannot be
+    ///     read.
     public convenience init(
         url: URL,
         configuration: STOMPConfiguration = STOMPConfiguration(),
@@ -51,7 +52,8 @@ public final class STOMPTransport: Transport, ImmediateTransport {
     ///   - url: The URL as text; see ``init(url:configuration:configure:)-(URL,_,_)``.
     ///   - configuration: The options of the transport.
     ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL, `limitExceeded` if the store cannot be
+    ///     read.
     public convenience init(
         url: String,
         configuration: STOMPConfiguration = STOMPConfiguration(),
@@ -90,12 +92,14 @@ public final class STOMPTransport: Transport, ImmediateTransport {
             )
             return environment
         }
-        engine = STOMPEngine(
+        engine = try STOMPEngine(
             failover: failover,
             configuration: configuration,
             environment: environment
         )
     }
+
+    package var storesSends: Bool { engine.outbox != nil }
 
     deinit {
         engine.abandon()

@@ -1,3 +1,4 @@
+package import Waybill
 package import WaybillLink
 import WebSocketWire
 package import WireCore
@@ -15,5 +16,15 @@ extension ReplaySuspicion.End {
             self = Self.leaving.contains(code.rawValue) ? .unrelated : .closed
         default: self = .unrelated
         }
+    }
+}
+
+extension WaybillError {
+    /// The error of a message that a peer answers by ending each connection.
+    package static func rejectedMessage(afterEnds count: some BinaryInteger) -> WaybillError {
+        WaybillError(
+            .rejected,
+            "the server ended \(count) connection\(count == 1 ? "" : "s") after this message"
+        )
     }
 }

@@ -103,7 +103,14 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         over send: (Connection) async throws -> Result
     ) async throws -> Result {
         while true {
-            if let result = try await queued() { return result }
+            do {
+                if let result = try await queued() { return result }
+            } catch let error as WaybillError
+                where isLasting && error.code == .notConnected && !lifecycle.isShutDown
+            {
+                // It was handed to a connection that ended before it was sent.
+                continue
+            }
             let present: Connection
             do { present = try await connection() } catch let error as WaybillError {
                 // The connection was there a moment ago.

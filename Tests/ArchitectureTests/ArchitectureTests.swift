@@ -84,7 +84,7 @@ import Testing
             // For handlers on a queue that the caller chooses.
             "Dispatch",
         ],
-        "WaybillSession": ["FoundationEssentials", "Foundation"],
+        "WaybillSession": ["FoundationEssentials", "Foundation", "Dispatch"],
         "WaybillWebSocket": ["FoundationEssentials", "Foundation"],
         "WaybillSTOMP": ["FoundationEssentials", "Foundation"],
         "WaybillSSE": ["FoundationEssentials", "Foundation"],
@@ -92,7 +92,7 @@ import Testing
         "HTTPWire": [],
         "WebSocketWire": [],
         // For a store that blocks its thread.
-        "WaybillMQTT": ["FoundationEssentials", "Foundation", "Dispatch"],
+        "WaybillMQTT": ["FoundationEssentials", "Foundation"],
         // For the queue that writes.
         "WaybillSQLite": ["FoundationEssentials", "Foundation", "Dispatch"],
         "WaybillMock": [],

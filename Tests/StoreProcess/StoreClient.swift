@@ -4,8 +4,9 @@
     import Waybill
     import WaybillMQTT
     import WaybillSQLite
+    import WaybillSTOMP
 
-    /// An MQTT client with a store on disk.
+    /// An MQTT or STOMP client with a store on disk.
     struct StoreClient {
         private let arguments: [String]
 
@@ -38,16 +39,28 @@
 
         private func transport(
             _ store: any SessionStore,
-            _ change: (inout MQTTConfiguration) -> Void = { _ in }
-        ) throws -> MQTTTransport {
+            isClean: Bool = false
+        ) throws -> any Transport {
+            var queue = OfflineQueuePolicy()
+            if ProcessInfo.processInfo.environment["WAYBILL_WAITS"] == "no" {
+                queue.waitsForConnection = false
+            }
+            guard arguments[2] != "stomp" else {
+                return try STOMPTransport(url: "stomp://guest:guest@127.0.0.1:\(arguments[1])") {
+                    $0.host = "/"
+                    $0.store = store
+                    $0.offlineQueue = queue
+                    $0.reconnection.initialDelay = .milliseconds(10)
+                }
+            }
             let version: MQTTConfiguration.Version = arguments[2] == "5" ? .v5 : .v3_1_1
             var configuration = MQTTConfiguration(version: version)
             configuration.clientIdentifier = name
-            configuration.cleanStart = false
+            configuration.cleanStart = isClean
             if version == .v5 { configuration.sessionExpiry = .seconds(3_600) }
             configuration.store = store
+            configuration.offlineQueue = queue
             configuration.reconnection.initialDelay = .milliseconds(10)
-            change(&configuration)
             return try MQTTTransport(
                 url: "mqtt://127.0.0.1:\(arguments[1])",
                 configuration: configuration
@@ -92,12 +105,7 @@
         /// Sends one message, says what became of it, and ends the process at once, or waits to be killed.
         private func once(path: String, _ body: EntryBody, _ qos: QoS, _ end: String) async throws {
             let store = try SQLiteSessionStore(path: path)
-            let transport = try transport(store) {
-                $0.cleanStart = end == "clean"
-                if ProcessInfo.processInfo.environment["WAYBILL_WAITS"] == "no" {
-                    $0.offlineQueue.waitsForConnection = false
-                }
-            }
+            let transport = try transport(store, isClean: end == "clean")
             let provider = Provider<AnyEntry>(transport: transport).intercepted(Stamp())
             let send = AnyEntry.send(topic: name, body: body, qos: qos)
             do {

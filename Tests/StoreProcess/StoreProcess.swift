@@ -15,7 +15,7 @@
     ///                                                                 sends one message, and ends in that way
     ///     WaybillStoreProcess finish PORT VERSION NAME PATH           sends what is stored, and ends
     ///
-    /// The name is that of the client and of the topic.
+    /// The version is 3 or 5, or `stomp`. The name is that of the client and of the topic.
     @main
     struct StoreProcess {
         static func main() async {

@@ -478,8 +478,8 @@ struct HangingStoreTests {
         func at(_ seconds: Int64) -> WireInstant {
             WireInstant(nanoseconds: seconds * 1_000_000_000)
         }
-        var waits = MQTTStoreWaits(messageLimit: 2, byteLimit: 100)
-        let calls = (0..<4).map { _ in MQTTStoreCall() }
+        var waits = StoreWaits(messageLimit: 2, byteLimit: 100)
+        let calls = (0..<4).map { _ in StoreCall() }
         #expect(waits.earliestDeadline == nil)
         for (index, deadline) in [20, 10, 30, 30].enumerated() {
             let number = waits.begin(calls[index], byteCount: 40, deadline: at(Int64(deadline)))
@@ -513,7 +513,7 @@ struct HangingStoreTests {
         waits.end(6)
         waits.end(4)
         // One message may exceed the limit of bytes, two do not.
-        var bytes = MQTTStoreWaits(messageLimit: 10, byteLimit: 100)
+        var bytes = StoreWaits(messageLimit: 10, byteLimit: 100)
         for number in 1...3 as ClosedRange<UInt64> {
             #expect(bytes.begin(calls[0], byteCount: 1_000, deadline: at(60)) == number)
         }
@@ -529,7 +529,7 @@ struct HangingStoreTests {
         bytes.end(2)
         #expect(bytes.begin(calls[1], byteCount: 0, deadline: at(60)) == 6)
         // A limit of nothing still lets one message be late.
-        var least = MQTTStoreWaits(messageLimit: 0, byteLimit: 0)
+        var least = StoreWaits(messageLimit: 0, byteLimit: 0)
         #expect(least.begin(calls[0], byteCount: 1, deadline: at(1)) == 1)
         least.abandon(1)
         #expect(least.begin(calls[1], byteCount: 1, deadline: at(1)) == nil)
@@ -539,8 +539,8 @@ struct HangingStoreTests {
     func manyDeadlines() {
         let count = 50_000
         func at(_ index: Int) -> WireInstant { WireInstant(nanoseconds: Int64(index) * 1_000) }
-        var waits = MQTTStoreWaits(messageLimit: 2 * count, byteLimit: 2 * count)
-        let call = MQTTStoreCall()
+        var waits = StoreWaits(messageLimit: 2 * count, byteLimit: 2 * count)
+        let call = StoreCall()
         for index in 0..<count {
             _ = waits.begin(call, byteCount: 1, deadline: at(count - index))
         }

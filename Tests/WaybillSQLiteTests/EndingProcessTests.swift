@@ -11,6 +11,13 @@
     /// Processes that send one message each, one after another, with the same store.
     @Suite("A store and processes that end", .timeLimit(.minutes(30)))
     struct EndingProcessTests {
+        enum Client: String, CaseIterable {
+            case atLeastOnce, exactlyOnce, stomp
+
+            var version: String { self == .stomp ? "stomp" : "5" }
+            var qos: Int { self == .exactlyOnce ? 2 : 1 }
+        }
+
         private let arrivals = LineLog()
         private let broker: LoopbackBroker
         private let temporary: TemporaryStore
@@ -25,30 +32,40 @@
             temporary = try TemporaryStore()
         }
 
+        private func port(of client: Client) -> Int {
+            Int(broker.port(for: client == .stomp ? .stomp : .mqtt))
+        }
+
         /// Starts a process that sends a body.
         private func process(
             _ body: String,
-            qos: Int = 1,
+            from client: Client = .atLeastOnce,
             port: Int? = nil,
             stamp: String? = nil,
             waits: Bool = true,
             _ end: String
         ) throws -> ChildProcess {
-            let port = port ?? Int(broker.port)
+            let port = port ?? self.port(of: client)
             var environment = stamp.map { ["WAYBILL_STAMP": $0] } ?? [:]
             if !waits { environment["WAYBILL_WAITS"] = "no" }
             return try ChildProcess(
                 "WaybillStoreProcess",
-                ["once", "\(port)", "5", "app", temporary.path, body, "\(qos)", end],
+                [
+                    "once", "\(port)", client.version, "app", temporary.path, body,
+                    "\(client.qos)", end,
+                ],
                 environment: environment
             )
         }
 
         /// Sends what is left in the store.
-        private func finish(stamp: String? = nil) async throws {
+        private func finish(
+            _ client: Client = .atLeastOnce,
+            stamp: String? = nil
+        ) async throws {
             let last = try ChildProcess(
                 "WaybillStoreProcess",
-                ["finish", "\(broker.port)", "5", "app", temporary.path],
+                ["finish", "\(port(of: client))", client.version, "app", temporary.path],
                 environment: stamp.map { ["WAYBILL_STAMP": $0] } ?? [:]
             )
             try await last.waitForEnd()
@@ -58,46 +75,46 @@
         @Test(
             "An acknowledged message is not sent again by the next process after a clean end",
             arguments: ["disconnect", "shutdown", "withConnection", "run", "pause", "clean"],
-            [1, 2]
+            Client.allCases
         )
-        func clean(_ end: String, qos: Int) async throws {
+        func clean(_ end: String, _ client: Client) async throws {
             let bodies = (1...6).map(String.init)
             for body in bodies {
-                let process = try process(body, qos: qos, end)
+                let process = try process(body, from: client, end)
                 try await process.waitForEnd()
                 #expect(process.output == "sent\n")
             }
-            try await finish()
+            try await finish(client)
             #expect(arrivals.all == bodies)
             await broker.stop()
         }
 
         @Test(
             "Killed after the acknowledgement: nothing is lost, and QoS 2 sends nothing twice",
-            arguments: [1, 2]
+            arguments: Client.allCases
         )
-        func killed(qos: Int) async throws {
+        func killed(_ client: Client) async throws {
             let bodies = (1...6).map(String.init)
             for body in bodies {
-                let process = try process(body, qos: qos, "kill")
+                let process = try process(body, from: client, "kill")
                 try await process.waitForLine("sent")
                 try await process.killNow()
             }
-            try await finish()
+            try await finish(client)
             let all = arrivals.all
             #expect(Set(all) == Set(bodies))
-            if qos == 2 { #expect(all == bodies) }
+            if client == .exactlyOnce { #expect(all == bodies) }
             await broker.stop()
         }
 
         @Test(
             "A send waits without a network, and the next process sends it, however the first one ends",
             arguments: ["leave", "drop", "vanish"],
-            [1, 2]
+            Client.allCases
         )
-        func offline(_ end: String, qos: Int) async throws {
+        func offline(_ end: String, _ client: Client) async throws {
             // A port without a server.
-            let process = try process("late", qos: qos, port: 1, end)
+            let process = try process("late", from: client, port: 1, end)
             if end == "vanish" {
                 try await process.waitForLine("stored")
                 try await process.killNow()
@@ -105,24 +122,37 @@
                 try await process.waitForEnd()
             }
             #expect(process.output == (end == "leave" ? "shutDown true\n" : "stored\n"))
-            try await finish()
+            try await finish(client)
             #expect(arrivals.all == ["late"])
+            await broker.stop()
+        }
+
+        @Test("Killed before STOMP's receipt: the next process sends it again")
+        func unanswered() async throws {
+            broker.faults.withholdsReceipts = true
+            let process = try process("x", from: .stomp, "kill")
+            try await waitUntil { arrivals.all == ["x"] }
+            try await process.killNow()
+            broker.faults.withholdsReceipts = false
+            try await finish(.stomp)
+            #expect(arrivals.all == ["x", "x"])
             await broker.stop()
         }
 
         @Test(
             "A send that has failed is not sent by the next process",
-            arguments: ["disconnect", "kill"]
+            arguments: ["disconnect", "kill"],
+            [Client.atLeastOnce, .stomp]
         )
-        func failed(_ end: String) async throws {
+        func failed(_ end: String, _ client: Client) async throws {
             // A port without a server.
-            let process = try process("failed", port: 1, waits: false, end)
+            let process = try process("failed", from: client, port: 1, waits: false, end)
             try await process.waitForLine("connectionRefused false")
             #expect(process.output == "connectionRefused false\n")
             if end == "kill" { try await process.killNow() } else { try await process.waitForEnd() }
-            let next = try self.process("next", "disconnect")
+            let next = try self.process("next", from: client, "disconnect")
             try await next.waitForEnd()
-            try await finish()
+            try await finish(client)
             #expect(arrivals.all == ["next"])
             await broker.stop()
         }

@@ -1,9 +1,9 @@
 package import Waybill
 
 #if canImport(FoundationEssentials)
-    import FoundationEssentials
+    package import FoundationEssentials
 #else
-    import Foundation
+    package import Foundation
 #endif
 
 /// From a send to what is stored of it, and back.
@@ -11,7 +11,7 @@ extension StoredMessage {
     /// - Parameters:
     ///   - request: The request after the interceptors; the entry's own one is stored.
     ///   - options: The options of its command, whose quality of service and expiry are those of the packet.
-    init(_ request: Request, _ options: SendOptions) {
+    package init(_ request: Request, _ options: SendOptions) {
         let (qos, expiry) = (options.qos, options.expiry)
         var (request, options) = (request, options)
         if let original = request.chain?.original, case .send(let stated) = original.command {
@@ -43,12 +43,12 @@ extension StoredMessage {
         return overhead + topic.utf8.count + body.count + properties + fields
     }
 
-    var expiryError: WaybillError {
+    private var expiryError: WaybillError {
         WaybillError(.timedOut, "the stored message has expired", topic: topic)
     }
 
     /// The options of the send, without its expiry.
-    var options: SendOptions {
+    package var options: SendOptions {
         SendOptions(
             qos: qos == 2 ? .exactlyOnce : .atLeastOnce,
             retain: isRetained,
@@ -59,7 +59,7 @@ extension StoredMessage {
     }
 
     /// Makes an expiry of what is left of a message's time.
-    static func expiry(_ rest: TimeInterval) -> Duration {
+    package static func expiry(_ rest: TimeInterval) -> Duration {
         // A store may return any date; a century is as good as a million years.
         .seconds(min(max(1, rest), Double(UInt32.max)))
     }
@@ -67,7 +67,7 @@ extension StoredMessage {
     /// Makes the request again, with the rest of its time.
     ///
     /// - Throws: `timedOut` if the message has expired.
-    func request(at now: Date) throws(WaybillError) -> (Request, SendOptions) {
+    package func request(at now: Date) throws(WaybillError) -> (Request, SendOptions) {
         var fields = Headers()
         for pair in headers where pair.count == 2 { fields.append(name: pair[0], value: pair[1]) }
         var options = options

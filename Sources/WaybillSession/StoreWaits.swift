@@ -1,9 +1,8 @@
 package import Waybill
-package import WaybillSession
 package import WireCore
 
 /// A send that waits until its message is stored.
-package typealias MQTTStoreCall = PendingCall<StoredMessage.ID>
+package typealias StoreCall = PendingCall<StoredMessage.ID>
 
 /// The messages that a store was given and has not answered for.
 ///
@@ -17,9 +16,9 @@ package typealias MQTTStoreCall = PendingCall<StoredMessage.ID>
 /// | ``takeExpired(at:)``, after the deadline | waiting → late |
 /// | ``abandon(_:)``: the call has ended | waiting → late |
 /// | ``end(_:)``: the store has answered | waiting, late → none |
-package struct MQTTStoreWaits: Sendable {
+package struct StoreWaits: Sendable {
     private struct Waiting: Sendable {
-        let call: MQTTStoreCall
+        let call: StoreCall
         let byteCount: Int
     }
 
@@ -48,7 +47,7 @@ package struct MQTTStoreWaits: Sendable {
     ///
     /// - Returns: Its number here; nil if the store may not be given it.
     package mutating func begin(
-        _ call: MQTTStoreCall,
+        _ call: StoreCall,
         byteCount: Int,
         deadline: WireInstant
     ) -> UInt64? {
@@ -62,8 +61,8 @@ package struct MQTTStoreWaits: Sendable {
     /// Takes the calls whose deadlines have passed, the earliest first.
     ///
     /// - Complexity: O(log n) for each call.
-    package mutating func takeExpired(at now: WireInstant) -> [MQTTStoreCall] {
-        var calls: [MQTTStoreCall] = []
+    package mutating func takeExpired(at now: WireInstant) -> [StoreCall] {
+        var calls: [StoreCall] = []
         while let first = deadlines.first, first.time <= now {
             deadlines.removeFirst()
             guard let call = waiting[first.number]?.call else { continue }

@@ -1,7 +1,6 @@
 import Dispatch
-import Waybill
-import WaybillLink
-import WaybillSession
+package import Waybill
+package import WaybillLink
 import WireCore
 
 /// Gives messages to a store, and waits for its answers; each wait has a bound, because a disk may hang.
@@ -15,9 +14,9 @@ import WireCore
 /// | the shutdown, and the session is discarded | is removed |
 ///
 /// After the shutdown a call fails with `shutDown`, and the store is not asked.
-final class MQTTStoreClient: Sendable {
+package final class StoreClient: Sendable {
     private struct State: Sendable {
-        var waits: MQTTStoreWaits
+        var waits: StoreWaits
         /// Whether the transport is shut down, so that no further call asks the store.
         var isShutDown = false
         /// The timer for the earliest deadline, and that deadline.
@@ -38,7 +37,7 @@ final class MQTTStoreClient: Sendable {
     private static let leastMessageLimit = 8_192
     private static let leastByteLimit = 8 << 20
 
-    let store: any SessionStore
+    package let store: any SessionStore
     private let immediate: (any ImmediateSessionStore)?
     private let clock: any TimerSource
     private let state: Locked<State>
@@ -48,11 +47,12 @@ final class MQTTStoreClient: Sendable {
     ///   - clock: The clock of the time limits.
     ///   - policy: Its limits are those of the messages for which the store answers late, unless they are less than 8,192
     ///     messages or 8 MiB.
-    init(_ store: any SessionStore, by clock: any TimerSource, _ policy: OfflineQueuePolicy) {
+    package init(_ store: any SessionStore, by clock: any TimerSource, _ policy: OfflineQueuePolicy)
+    {
         self.store = store
         immediate = store as? any ImmediateSessionStore
         self.clock = clock
-        let waits = MQTTStoreWaits(
+        let waits = StoreWaits(
             messageLimit: max(policy.messageLimit, Self.leastMessageLimit),
             byteLimit: max(policy.byteLimit, Self.leastByteLimit)
         )
@@ -68,12 +68,12 @@ final class MQTTStoreClient: Sendable {
     /// - Returns: The number of the message.
     /// - Throws: `timedOut` after the limit; `shutDown` at the shutdown and after it; `limitExceeded` if the store refuses
     ///   the message, with its error as `underlying`, or if it has not answered for too many others; `CancellationError`.
-    func add(
+    package func add(
         _ message: StoredMessage,
         within limit: Duration,
         isDiscarded: @escaping @Sendable () -> Bool
     ) async throws -> StoredMessage.ID {
-        let call = MQTTStoreCall()
+        let call = StoreCall()
         let begun = Locked<Begun?>(nil)
         do {
             return try await call.answer(
@@ -96,7 +96,7 @@ final class MQTTStoreClient: Sendable {
     }
 
     private func begin(
-        _ call: MQTTStoreCall,
+        _ call: StoreCall,
         _ byteCount: Int,
         within limit: Duration
     ) throws(WaybillError) -> UInt64 {
@@ -131,7 +131,7 @@ final class MQTTStoreClient: Sendable {
     /// Takes the store's answer.
     private func end(
         _ number: UInt64,
-        _ call: MQTTStoreCall,
+        _ call: StoreCall,
         _ result: Result<StoredMessage.ID, any Error>,
         _ isDiscarded: @Sendable () -> Bool
     ) {
@@ -167,7 +167,7 @@ final class MQTTStoreClient: Sendable {
     }
 
     /// Ends the calls that wait, because the transport is shut down, and refuses those that follow.
-    func shutDown() {
+    package func shutDown() {
         let calls = state.withLock { state in
             state.isShutDown = true
             if let timer = state.timer.take() { clock.cancelTimer(timer.token) }
@@ -180,7 +180,7 @@ final class MQTTStoreClient: Sendable {
     ///
     /// - Parameter timeout: The longest wait.
     /// - Returns: The number of changes that are not written, if the store knows it, and the reason; nil if all are.
-    func flush(within timeout: Duration) async -> (count: Int?, error: WaybillError)? {
+    package func flush(within timeout: Duration) async -> (count: Int?, error: WaybillError)? {
         guard immediate?.unwrittenCount != 0 else { return nil }
         let flushed = Promise<Void>()
         flushed.resolve { [store] in try await store.flush() }
@@ -197,8 +197,19 @@ final class MQTTStoreClient: Sendable {
         }
     }
 
+    /// Waits as ``flush(within:)`` does, and reports what is not written then.
+    package func flush(within timeout: Duration, reportingTo events: TransportEventSource) async {
+        guard let (count, error) = await flush(within: timeout) else { return }
+        events.report(.storeIncomplete(count, error: error))
+    }
+
+    /// Returns the removal of a stored message that the peer has acknowledged; nil for one that is not stored.
+    package func removal(of number: UInt64?) -> (@Sendable () -> Void)? {
+        number.map { number in { @Sendable [store] in store.remove(number) } }
+    }
+
     /// Empties the store; a store that hangs goes on with it after the timeout.
-    func removeAll(within timeout: Duration) async {
+    package func removeAll(within timeout: Duration) async {
         let removal = Promise<Void>()
         // Not on a thread for tasks: there are few, and the store may block it.
         DispatchQueue(label: "waybill.store").async { [store] in
@@ -211,7 +222,7 @@ final class MQTTStoreClient: Sendable {
     }
 
     /// Whether a message stays stored although its call has ended.
-    private static func staysStored(_ call: MQTTStoreCall) -> Bool {
+    private static func staysStored(_ call: StoreCall) -> Bool {
         guard case .failure(let error as WaybillError) = call.outcome else { return false }
         return error.code == .shutDown
     }

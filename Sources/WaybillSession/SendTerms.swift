@@ -1,0 +1,56 @@
+package import Waybill
+package import WireCore
+
+/// How long a send waits, and for what.
+package struct SendTerms: Sendable {
+    /// The number of the message in the store; nil if it is not stored.
+    package var storedNumber: UInt64?
+    /// Whether the send waits for any connection.
+    package let isLasting: Bool
+    package let options: SendOptions
+    /// The time of the call.
+    private let begun: WireInstant
+
+    package init(isLasting: Bool, options: SendOptions, begun: WireInstant) {
+        self.isLasting = isLasting
+        self.options = options
+        self.begun = begun
+    }
+
+    private var outlastsConnections: Bool { isLasting && storedNumber != nil }
+
+    /// The rest of the stated time limit, which counts from the call for a message that is stored and waits.
+    package func timeLeft(at now: WireInstant) -> Duration? {
+        guard outlastsConnections else { return options.timeout }
+        return options.timeout.map { max($0 - begun.duration(to: now), .zero) }
+    }
+
+    /// The end of the message; nil if the time limit of its acknowledgement counts instead.
+    package var end: WireInstant? {
+        guard outlastsConnections, options.timeout == nil else { return nil }
+        return options.expiry.map(begun.advanced) ?? WireInstant(nanoseconds: .max)
+    }
+
+    /// The longest wait in the offline queue; nil for no limit.
+    ///
+    /// - Parameters:
+    ///   - policy: The limits of the queue.
+    ///   - limit: The time limit of an acknowledgement.
+    ///   - now: The time.
+    /// - Returns: The wait.
+    package func queueLimit(
+        _ policy: OfflineQueuePolicy,
+        acknowledgement limit: Duration,
+        at now: WireInstant
+    ) -> Duration? {
+        let stated = policy.timeToLive ?? timeLeft(at: now) ?? (end == nil ? limit : nil)
+        return [stated, options.expiry].compactMap { $0 }.min()
+    }
+}
+
+extension OfflineQueuePolicy {
+    /// Whether sends and subscriptions wait for any connection; with the transport's store, if it has one.
+    package func waits(with store: (any SessionStore)?) -> Bool {
+        waitsForConnection ?? (isEnabled && store?.isOnDisk == true)
+    }
+}
