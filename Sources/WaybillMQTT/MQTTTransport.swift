@@ -102,7 +102,6 @@ public final class MQTTTransport: Transport, ImmediateTransport, StoringTranspor
                 // The subprotocol that the server has to choose (MQTT 5, 6).
                 subprotocols: ["mqtt"],
                 units: .anywhere,
-                maximumUnitSize: options.maximumPacketSize,
                 environment: environment
             )
             return environment

@@ -87,7 +87,6 @@ public final class STOMPTransport: Transport, ImmediateTransport, StoringTranspo
                 subprotocols: options.wireVersions.sorted(by: >).map(\.subprotocol),
                 // One frame in each message, as browser clients send them and some servers need them.
                 units: .each(STOMPFrameEnd.unitLength),
-                maximumUnitSize: options.maximumBodySize,
                 environment: environment
             )
             return environment

@@ -12,7 +12,6 @@ package enum WebSocketTunnel {
     ///   - options: The app's options for the WebSocket.
     ///   - subprotocols: The offered subprotocols; the server must choose one.
     ///   - units: The rule by which bytes are divided into messages.
-    ///   - maximumUnitSize: The longest packet or body to accept, in bytes; a message may hold several.
     ///   - environment: Provides the dialer below and the masking keys.
     /// - Returns: The dialer.
     package static func dialer(
@@ -20,12 +19,11 @@ package enum WebSocketTunnel {
         options: WebSocketOptions,
         subprotocols: [String],
         units: WebSocketUnits,
-        maximumUnitSize: Int,
         environment: LinkEnvironment
     ) -> any Dialer {
         var configuration = WebSocketConfiguration(randomWords: environment.randomWords)
-        let (twice, isOver) = max(maximumUnitSize, 1 << 20).multipliedReportingOverflow(by: 2)
-        configuration.maximumMessageSize = isOver ? .max : twice
+        // The protocol above has its own limit, and skips what exceeds it. Its packets may span messages (MQTT 5, 6.0.0-2).
+        configuration.maximumMessageSize = nil
         configuration.deflate = options.offersCompression ? PermessageDeflate() : nil
         configuration.pingInterval = options.pingInterval
         configuration.pingTimeout = options.pingTimeout

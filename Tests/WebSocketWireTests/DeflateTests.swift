@@ -21,7 +21,7 @@ struct DeflateTests {
     private static func client(
         _ extensions: String = "permessage-deflate",
         offer: PermessageDeflate = PermessageDeflate(),
-        maximumMessageSize: Int = 1 << 20
+        maximumMessageSize: Int? = 1 << 20
     ) throws -> SocketHarness {
         try SocketHarness.open(
             SocketHarness.configuration(deflate: offer, maximumMessageSize: maximumMessageSize),
@@ -144,6 +144,30 @@ struct DeflateTests {
         var reader = try Self.client()
         reader.receive(fresh.sent())
         #expect(reader.events() == [.closed(.violation(.invalidText))])
+    }
+
+    @Test("Without a limit a bomb is decompressed in bounded steps, and nothing is kept")
+    func steps() throws {
+        var server = try pairedServer(with: "")
+        try server.core.send(.binary, [UInt8](repeating: 0, count: 64 << 20))
+        var client = try Self.client(maximumMessageSize: nil)
+        client.buffer.append(server.sent())
+        var count = 0
+        repeat {
+            client.core.receive(&client.buffer, at: client.now)
+            var turn = 0
+            for event in client.events() {
+                guard case .message(let part) = event else {
+                    Issue.record("\(event)")
+                    continue
+                }
+                turn += part.payload.count
+            }
+            #expect(turn <= 4 << 20)
+            count += turn
+        } while client.core.hasMoreInput
+        #expect(count == 64 << 20)
+        #expect(client.buffer.count == 0)
     }
 
     @Test("The limit is exact to the byte, and may be as high as a number can be")

@@ -14,7 +14,7 @@ struct SocketHarness {
 
     static func configuration(
         deflate: PermessageDeflate? = nil,
-        maximumMessageSize: Int = 1 << 20
+        maximumMessageSize: Int? = 1 << 20
     ) -> WebSocketConfiguration {
         var configuration = WebSocketConfiguration { count in
             Array(repeating: UInt64(key) << 32 | UInt64(key), count: count)

@@ -15,7 +15,7 @@ struct LoopbackWebSockets: Sendable {
     /// Answers a request for a WebSocket, and serves what its subprotocol says.
     func accept(_ stream: any ByteStream, as identifier: UInt64) {
         var settings = WebSocketConfiguration(randomWords: hub.environment.randomWords)
-        settings.maximumMessageSize = hub.configuration.maximumPacketSize
+        settings.maximumMessageSize = nil
         settings.deflate = PermessageDeflate()
         settings.handshakeTimeout = LoopbackHub.clientTimeout
         let socket = WebSocketStream(

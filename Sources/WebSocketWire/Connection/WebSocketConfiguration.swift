@@ -3,7 +3,10 @@ package import HTTPWire
 /// The settings of a ``WebSocketConnection``.
 package struct WebSocketConfiguration: Sendable {
     /// The longest message to accept, in bytes after decompression: 1 MiB.
-    package var maximumMessageSize = 1 << 20
+    ///
+    /// With nil, messages have no limit and are not gathered: the parts of each are delivered as they arrive, as one
+    /// message event each. A part of a text may end within a character.
+    package var maximumMessageSize: Int? = 1 << 20
     /// The limits of the head of the handshake.
     package var headLimits = HTTPHeadLimits()
     /// The part of a refused upgrade's body that is kept: 64 KiB.

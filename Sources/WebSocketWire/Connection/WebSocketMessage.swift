@@ -45,6 +45,7 @@ package enum WebSocketEvent: Hashable, Sendable {
     /// Answer with ``WebSocketConnection/accept(_:subprotocol:headers:)`` or ``WebSocketConnection/refuse(_:body:)``.
     case requested(HTTPRequestHead)
     case opened(WebSocketOpening)
+    /// A message, or a part of one; see ``WebSocketConfiguration/maximumMessageSize``.
     case message(WebSocketMessage)
     /// The peer sent a ping; the pong is already written.
     case ping(ByteSlice)

@@ -3,10 +3,11 @@ package import WireCore
 /// Turns frames into messages: joins fragments, removes masks, decompresses data, and checks text as it arrives.
 ///
 /// A message in one frame that is neither masked nor compressed is returned as a slice of the receive buffer. Any other
-/// message is gathered once.
+/// message is gathered once. Without a limit no message is gathered: its parts are returned as they arrive.
 package struct WebSocketReader: Sendable {
     /// A message or control frame of the peer.
     package enum Input: Hashable, Sendable {
+        /// A whole message, or a part of one if there is no limit.
         case message(WebSocketMessage)
         case ping(ByteSlice)
         case pong(ByteSlice)
@@ -20,9 +21,13 @@ package struct WebSocketReader: Sendable {
 
     /// The most memory that is reserved for an announced message: 16 MiB.
     private static let reservationLimit = 16 << 20
+    /// The compressed bytes that are decompressed at a time without a limit: 1 KiB, which become at most some 1 MiB.
+    private static let compressedStep = 1_024
+    /// The size in bytes from which the decompressed part of a message is returned: 64 KiB.
+    private static let partSize = 65_536
 
     private let role: WebSocketRole
-    private let maximumMessageSize: Int
+    private let maximumMessageSize: Int?
     private let inflater: Inflater?
     private var failure: WebSocketViolation?
 
@@ -36,15 +41,16 @@ package struct WebSocketReader: Sendable {
 
     /// - Parameters:
     ///   - role: The side that reads.
-    ///   - maximumMessageSize: The longest message to accept, in bytes after decompression.
+    ///   - maximumMessageSize: The longest message to accept, in bytes after decompression; nil to return the parts of
+    ///     messages as they arrive.
     ///   - inflater: The decompressor; nil without compression.
-    init(role: WebSocketRole, maximumMessageSize: Int, inflater: Inflater?) {
+    init(role: WebSocketRole, maximumMessageSize: Int?, inflater: Inflater?) {
         self.role = role
         self.maximumMessageSize = maximumMessageSize
         self.inflater = inflater
     }
 
-    package init(role: WebSocketRole, maximumMessageSize: Int) {
+    package init(role: WebSocketRole, maximumMessageSize: Int?) {
         self.init(role: role, maximumMessageSize: maximumMessageSize, inflater: nil)
     }
 
@@ -78,6 +84,14 @@ package struct WebSocketReader: Sendable {
                 return try control(header, take(header, from: &buffer))
             }
             guard let message else { throw .unexpectedContinuation }
+            guard maximumMessageSize != nil else {
+                let part = try nextPart(header, message, &buffer)
+                if part.count > 0 {
+                    return .message(WebSocketMessage(kind: message.kind, payload: part))
+                }
+                if self.header != nil { return nil }
+                continue
+            }
             let isWhole =
                 header.isFinal && header.opcode != .continuation && header.maskingKey == nil
                 && !message.isCompressed
@@ -123,7 +137,7 @@ package struct WebSocketReader: Sendable {
         case .close, .ping, .pong: break
         }
         // A compressed message is measured during decompression, and none of it is gathered before.
-        if !header.opcode.isControl, message?.isCompressed == false {
+        if let maximumMessageSize, !header.opcode.isControl, message?.isCompressed == false {
             guard header.payloadByteCount <= maximumMessageSize - gathered.count else {
                 throw .messageTooBig(maximum: maximumMessageSize)
             }
@@ -196,15 +210,48 @@ package struct WebSocketReader: Sendable {
         return payload
     }
 
+    /// Takes the part of a message that has arrived; empty if there is none.
+    private mutating func nextPart(
+        _ header: WebSocketFrameHeader,
+        _ message: Message,
+        _ buffer: inout ReceiveBuffer
+    ) throws(WebSocketViolation) -> ByteSlice {
+        var part = ByteSlice.empty
+        if header.maskingKey == nil, !message.isCompressed {
+            part = buffer.slice(at: 0, count: header.payloadByteCount - used)
+            if message.kind == .text {
+                guard part.withUnsafeBytes({ text.receive($0) }) else { throw .invalidText }
+            }
+            buffer.consume(part.count)
+            used += part.count
+        } else {
+            let step = message.isCompressed ? Self.compressedStep : .max
+            repeat {
+                guard try !gather(header, message, &buffer, atMost: step) else { break }
+            } while buffer.count > 0 && gathered.count < Self.partSize
+        }
+        if used == header.payloadByteCount {
+            self.header = nil
+            used = 0
+            if header.isFinal {
+                self.message = nil
+                let rest = try complete(message).payload
+                if part.count == 0 { part = rest }
+            }
+        }
+        return part.count > 0 ? part : gathered.takeSlice()
+    }
+
     /// Takes the available part of a frame that must be unmasked, decompressed or joined.
     ///
     /// - Returns: Whether the frame is complete.
     private mutating func gather(
         _ header: WebSocketFrameHeader,
         _ message: Message,
-        _ buffer: inout ReceiveBuffer
+        _ buffer: inout ReceiveBuffer,
+        atMost limit: Int = .max
     ) throws(WebSocketViolation) -> Bool {
-        let available = min(buffer.count, header.payloadByteCount - used)
+        let available = min(buffer.count, header.payloadByteCount - used, limit)
         let before = gathered.count
         if available > 0 {
             let piece = buffer.slice(at: 0, count: available)
@@ -235,7 +282,7 @@ package struct WebSocketReader: Sendable {
             plain = unmasked.takeSlice()
         }
         try plain.withUnsafeBytes { bytes throws(WebSocketViolation) in
-            try inflater.decompress(bytes, into: &gathered, limit: maximumMessageSize)
+            try inflater.decompress(bytes, into: &gathered, limit: maximumMessageSize ?? .max)
         }
     }
 
@@ -256,7 +303,7 @@ package struct WebSocketReader: Sendable {
     ) throws(WebSocketViolation) -> WebSocketMessage {
         let before = gathered.count
         if message.isCompressed {
-            try inflater?.finishMessage(into: &gathered, limit: maximumMessageSize)
+            try inflater?.finishMessage(into: &gathered, limit: maximumMessageSize ?? .max)
             try checkText(message, from: before)
         }
         guard message.kind == .binary || text.isComplete else { throw .invalidText }
