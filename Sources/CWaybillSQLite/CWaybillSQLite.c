@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -100,8 +102,15 @@ int waybill_sqlite_identify(const char *path, uint64_t *device, uint64_t *inode,
     return 0;
 }
 
-// Makes a database without tables (sqlite.org/fileformat2.html, 1.3 and 1.6).
-static int make_database(const char *path) {
+// Keeps others from opening the database as long as the file is open here: locks the bytes of SQLite's locks
+// (sqlite.org/lockingv3.html, 3).
+static int lock_database(int file) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
+    return fcntl(file, F_SETLK, &lock) == 0 ? 0 : errno;
+}
+
+// Makes a database without tables (sqlite.org/fileformat2.html, 1.3 and 1.6), and leaves it open and locked.
+static int make_database(const char *path, int *made) {
     unsigned char page[4096] = {0};
     memcpy(page, "SQLite format 3", 16);
     page[16] = sizeof page >> 8;
@@ -117,27 +126,51 @@ static int make_database(const char *path) {
     // SQLite gives its own files the permissions of this one.
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return errno;
-    int code = 0;
-    ssize_t count = write(file, page, sizeof page);
-    if (count != sizeof page) code = count < 0 ? errno : ENOSPC;
+    int code = lock_database(file);
+    ssize_t count = code == 0 ? write(file, page, sizeof page) : 0;
+    if (code == 0 && count != sizeof page) code = count < 0 ? errno : ENOSPC;
     // Otherwise the name may be on the disk before the page.
     if (code == 0 && fsync(file) != 0) code = errno;
-    close(file);
-    if (code != 0) unlink(path);
+    if (code == 0) {
+        *made = file;
+    } else {
+        unlink(path);
+        close(file);
+    }
     return code;
+}
+
+// Removes what an earlier database with this path has left.
+static void remove_log(const char *path, const char *ending) {
+    size_t length = strlen(path) + strlen(ending) + 1;
+    char *name = malloc(length);
+    if (name == NULL) return;
+    snprintf(name, length, "%s%s", path, ending);
+    unlink(name);
+    free(name);
 }
 
 int waybill_sqlite_make(const char *path, const char *temporary, int *is_new) {
     struct stat status;
     *is_new = 0;
     if (stat(path, &status) == 0) return 0;
-    int code = make_database(temporary);
+    int file = -1;
+    int code = make_database(temporary, &file);
     if (code != 0) return code;
     if (link(temporary, path) != 0) code = errno;
     unlink(temporary);
-    // A file system without links. A process that is killed meanwhile may leave a file that is too short.
-    if (code != 0 && code != EEXIST) code = make_database(path);
+    if (code != 0) {
+        close(file);
+        // A file system without links. A process that is killed meanwhile may leave a file that is too short.
+        if (code != EEXIST) code = make_database(path, &file);
+    }
     *is_new = code == 0;
+    if (code == 0) {
+        // Their database is gone, and nobody has opened this one: they would be read into it.
+        remove_log(path, "-wal");
+        remove_log(path, "-journal");
+        close(file);
+    }
     return code == EEXIST ? 0 : code;
 }
 

@@ -22,8 +22,17 @@ final class SQLiteFile: @unchecked Sendable {
 
     let path: String
     private var database: SQLiteDatabase?
-    /// Set while the file is closed because it is gone: whether another one has to be begun, or the log alone is gone.
-    private var beginsAnother: Bool?
+    /// What is known of a file that is gone, and was closed for that.
+    private struct Gone {
+        /// Whether another file has to be begun, or the log alone is gone.
+        var isAnother: Bool
+        let identity: SQLiteFileIdentity
+        /// The name of its session.
+        let session: String?
+    }
+
+    /// Set while the file is closed because it is gone.
+    private var gone: Gone?
 
     init(_ database: SQLiteDatabase, path: String) {
         self.database = database
@@ -37,28 +46,44 @@ final class SQLiteFile: @unchecked Sendable {
 
     private func open() throws(SQLiteStoreError) -> SQLiteDatabase {
         guard let database else {
-            throw SQLiteStoreError(beginsAnother == nil ? .closed : .gone, path: path)
+            throw SQLiteStoreError(gone == nil ? .closed : .gone, path: path)
         }
         return database
     }
 
     /// Opens a file in place of one that is gone.
     ///
-    /// - Returns: Whether it is another file, and what to report.
+    /// - Returns: What has to be stored anew in another file, nil for the same file; and what to report.
     /// - Throws: ``SQLiteStoreError``. The next call tries it again.
     func replace(
         _ options: SQLiteSessionStore.Options
-    ) throws(SQLiteStoreError) -> (isAnother: Bool, events: [SQLiteSessionStore.Event]) {
+    ) throws(SQLiteStoreError) -> (loss: Loss?, events: [SQLiteSessionStore.Event]) {
         // Asked while the file is open: another one may get its inode after that.
-        guard let isAnother = beginsAnother ?? database.map({ !$0.claim.isCurrent }) else {
-            return (false, [])
-        }
-        beginsAnother = isAnother
+        let known =
+            gone
+            ?? database.map { open in
+                Gone(
+                    isAnother: !open.claim.isCurrent,
+                    identity: open.claim.identity,
+                    session: (try? session()) ?? nil
+                )
+            }
+        guard let known else { return (nil, []) }
+        gone = known
         // Closing writes the log to the file if the log alone was deleted.
         database = nil
-        let (opened, events) = try SQLiteOpening.replace(path, options, isAnother: isAnother)
-        (database, beginsAnother) = (opened, nil)
-        return (isAnother, events)
+        let (opened, isAnother, events) = try SQLiteOpening.replace(
+            path,
+            options,
+            instead: known.isAnother ? nil : known.identity
+        )
+        (database, gone) = (opened, nil)
+        return (isAnother ? Loss(session: known.session) : nil, events)
+    }
+
+    /// What the file that is gone had, beside messages.
+    struct Loss {
+        let session: String?
     }
 
     private func unreadable(_ what: String) -> SQLiteStoreError {

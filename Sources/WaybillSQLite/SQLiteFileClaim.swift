@@ -92,12 +92,6 @@ final class SQLiteFileClaim: Sendable {
     {
         claimed.withLock { claimed in
             let temporary = absolute + "-" + String(UInt32.random(in: 0 ... .max), radix: 16)
-            // The log of a database that was deleted would be read into the new one.
-            if !FileManager.default.fileExists(atPath: absolute) {
-                for ending in ["-wal", "-journal"] {
-                    try? FileManager.default.removeItem(atPath: absolute + ending)
-                }
-            }
             var isNew: Int32 = 0
             let code = waybill_sqlite_make(absolute, temporary, &isNew)
             guard code == 0 else { return .failure(failure(code, path)) }

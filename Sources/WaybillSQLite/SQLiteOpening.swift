@@ -60,24 +60,26 @@ enum SQLiteOpening {
     /// - Parameters:
     ///   - path: The path.
     ///   - options: The options.
-    ///   - isAnother: Whether the file itself is gone, and not its log alone.
-    /// - Returns: The database, and what to report.
+    ///   - identity: The file, if its log alone is gone; nil if the file itself is.
+    /// - Returns: The database, whether it is in another file, and what to report.
     /// - Throws: ``SQLiteStoreError``, also if another process has the other file, or if it is another program's.
     static func replace(
         _ path: String,
         _ options: SQLiteSessionStore.Options,
-        isAnother: Bool
-    ) throws(SQLiteStoreError) -> (SQLiteDatabase, [SQLiteSessionStore.Event]) {
+        instead identity: SQLiteFileIdentity?
+    ) throws(SQLiteStoreError) -> (SQLiteDatabase, isAnother: Bool, [SQLiteSessionStore.Event]) {
         let claim = try SQLiteFileClaim(path)
+        // The file may have gone since its log was missed.
+        let isSame = !claim.isNew && claim.identity == identity
         do {
             let database = try open(claim, path, options.synchronization)
-            if claim.isNew || !isAnother { return (database, []) }
+            if claim.isNew || isSame { return (database, !isSame, []) }
         } catch {
             guard error.reason == .corrupt else { throw error }
         }
         let renamed = try setAside(claim, path)
         let database = try open(SQLiteFileClaim(path), path, options.synchronization)
-        return (database, [.setAside(path: renamed, SQLiteStoreError(.gone, path: path))])
+        return (database, true, [.setAside(path: renamed, SQLiteStoreError(.gone, path: path))])
     }
 
     private static func open(

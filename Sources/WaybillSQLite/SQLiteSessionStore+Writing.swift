@@ -106,10 +106,9 @@ extension SQLiteSessionStore {
         guard options.whenCorrupt == .setAside, !state.withLock({ $0.backlog.isClosed }) else {
             return
         }
-        let session = try? file.session()
         do throws(SQLiteStoreError) {
-            let (isAnother, events) = try file.replace(options)
-            if isAnother { state.withLock { $0.backlog.beginAnew(session) } }
+            let (loss, events) = try file.replace(options)
+            if let loss { state.withLock { $0.backlog.beginAnew(loss.session) } }
             for event in events { report(event) }
         } catch {
             report(.writeFailed(error))

@@ -109,6 +109,57 @@ struct GoneFileTests {
         #expect(try temporary.open().messages().isEmpty)
     }
 
+    @Test("A store that has not made its file leaves the log that lies there")
+    func foreignLog() throws {
+        let temporary = try TemporaryStore()
+        let log = temporary.path + "-wal"
+        try Data([1, 2, 3]).write(to: URL(fileURLWithPath: log))
+        // There is a name, and no file that it leads to.
+        try FileManager.default.createSymbolicLink(
+            atPath: temporary.path,
+            withDestinationPath: temporary.path + "-nowhere"
+        )
+        #expect(reason { try temporary.open() } == .cannotOpen)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: log)).count == 3)
+    }
+
+    @Test("The name of the session is kept, although the first attempts to begin a file fail")
+    func session() throws {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open { $0.whenCorrupt = .setAside }
+        #expect(try store.beginSession("ada"))
+        _ = try store.insert(TemporaryStore.message(1))
+        try Change.deleted.make(temporary)
+        temporary.execute("CREATE TABLE people (name TEXT)")
+        for _ in 0..<2 {
+            #expect(reason { try store.insert(TemporaryStore.message(2)) } == .gone)
+        }
+        try FileManager.default.removeItem(atPath: temporary.path)
+        #expect(reason { try store.insert(TemporaryStore.message(3)) } == .gone)
+        _ = try store.insert(TemporaryStore.message(4))
+        store.close()
+        // The sum overflows without the name.
+        temporary.execute(
+            "SELECT CASE WHEN session = 'ada' THEN 0 ELSE abs(-9223372036854775808) END FROM store"
+        )
+    }
+
+    @Test("A file whose log is gone, and that is damaged, counts as another one")
+    func damaged() throws {
+        let temporary = try TemporaryStore.filled(200)
+        let store = try temporary.open { $0.whenCorrupt = .setAside }
+        try FileManager.default.removeItem(atPath: temporary.path + "-wal")
+        let file = try #require(FileHandle(forUpdatingAtPath: temporary.path))
+        let size = try file.seekToEnd()
+        try file.seek(toOffset: 4_096)
+        try file.write(contentsOf: Data(repeating: 0xA5, count: Int(size) - 4_096))
+        try file.close()
+        #expect(reason { try store.insert(TemporaryStore.message(500)) } == .gone)
+        _ = try store.insert(TemporaryStore.message(501))
+        #expect(try store.messages().numbers == [501])
+        #expect(store.byteCount == 136)
+    }
+
     @Test("A message that was accepted before its write goes to the other file")
     func batched() async throws {
         let temporary = try TemporaryStore()

@@ -35,7 +35,8 @@ enum {
 // Makes a database without tables that only its owner may read, unless there is something with this path. The file has
 // all its bytes when it gets its name, so a process that is killed meanwhile leaves no file with this path. It may leave
 // one with the temporary path, which must be in the same folder. No file that is there is opened: closing it would end
-// the locks that this process has on it. *is_new tells whether the file was made. The result is 0 or the system's error
+// the locks that this process has on it. A log that an earlier file with this path has left is removed before another
+// process can open the new file. *is_new tells whether the file was made. The result is 0 or the system's error
 // number.
 int waybill_sqlite_make(const char *path, const char *temporary, int *is_new);
 
