@@ -52,6 +52,8 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     let dialect: any ConnectionDialect<Connection>
     let queue: OfflineQueue<Connection>
     let reporter: ConnectionReporter
+    /// Resolves when a shutdown has ended everything.
+    private let shutdownEnd = Promise<Void>()
 
     /// The states, for observers.
     package var states: ConnectionStateSource { reporter.states }
@@ -231,22 +233,31 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
                 throw step.failure ?? state.withLock { $0.machine.state.absence }
             }
             return made
+        case .join where step.waitsForInterval, .begin where step.waitsForInterval:
+            // The attempt begins in time, unless a pause comes before it.
+            let goesOn = { @Sendable [self] in !state.withLock { $0.machine.state.isPaused } }
+            guard let made = try await outcome.value(within: timeout, by: clock, unless: goesOn)
+            else { throw state.withLock { $0.machine.state.absence } }
+            return made
         case .none, .use, .join, .postpone, .begin, .open, .wait, .close, .stop, .conclude:
             return try await outcome.value()
         }
     }
 
-    /// Starts to make a connection for a subscription or a send, unless there is one or one is being made.
+    /// Starts to make a connection for a subscription, unless there is one or one is being made.
     ///
     /// Does not wait for the connection.
     ///
     /// - Throws: `CancellationError`.
     func wantConnection(_ greeting: Greeting) async throws {
-        _ = try await ask { state in
-            let step = state.machine.subscribe()
-            if case .begin = step.action { state.greeting = (greeting, settings.connectTimeout) }
-            return step
-        }
+        _ = try await ask { state in want(greeting, &state) }
+    }
+
+    /// Has the machine make a connection for a subscription or a send; under the lock.
+    func want(_ greeting: Greeting, _ state: inout State) -> Step {
+        let step = state.machine.subscribe()
+        if case .begin = step.action { state.greeting = (greeting, settings.connectTimeout) }
+        return step
     }
 
     // MARK: A series of attempts
@@ -349,7 +360,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
 
     /// Shuts down: ends connection, attempts and queue, and waits until they have ended.
     ///
-    /// Pending calls fail with `shutDown`. A second call does nothing.
+    /// Pending calls fail with `shutDown`. A second call waits for the same end.
     ///
     /// - Parameter prepare: Prepares a connection for its end, such as its DISCONNECT packet.
     package func shutdown(
@@ -366,11 +377,13 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
             )
         // What an earlier end has left to be written.
         case .conclude: break
-        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake: return
+        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake:
+            return await shutdownEnd.waitUntilResolved()
         }
         apply { _ in Step(action: .conclude(nil, isForGood: true)) }
         await dialect.flush(within: settings.closeTimeout)
         LinkEnvironment.reclaim()
+        shutdownEnd.resolve(.success(()))
     }
 
     /// Shuts down without waiting, when the transport was released.

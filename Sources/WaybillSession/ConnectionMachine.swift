@@ -264,7 +264,8 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
             return goOn(after: attempt, failure, delay, from: now)
         case .paused(let attempt) where attempt.isWantedBySubscription && !attempt.isLasting:
             return goOn(after: attempt, failure, nil, from: now)
-        case .waiting, .paused: return rest(.ready, cause, failure: failure)
+        case .waiting: return rest(.ready, cause, failure: failure)
+        case .paused: return rest(.paused, cause, failure: failure)
         case .idle, .connected, .closing, .concluding, .shutDown: return Step(failure: failure)
         }
     }

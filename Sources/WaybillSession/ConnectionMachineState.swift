@@ -62,11 +62,21 @@ package enum ConnectionMachineState<Connection: AnyObject & Sendable>: Sendable 
     package var absence: WaybillError {
         WaybillError(
             .notConnected,
-            attempt?.origin == .subscription
-                ? "there is no connection yet" : "the connection was lost and is not back yet",
+            absenceText,
             after: attempt?.failure
         )
     }
+
+    private var absenceText: String {
+        switch attempt?.origin {
+        case .subscription: "there is no connection yet"
+        case .demand where isPaused: "the connection is paused"
+        case .demand, .loss, nil: "the connection was lost and is not back yet"
+        }
+    }
+
+    /// Whether the next attempt waits for the end of a pause.
+    var isPaused: Bool { if case .paused = self { true } else { false } }
 
     /// The error of an attempt that ended without its own error, and of the calls that wait for it.
     package var stopReason: WaybillError {

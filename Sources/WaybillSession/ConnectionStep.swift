@@ -56,6 +56,8 @@ package struct ConnectionStep<Connection: Sendable>: Sendable {
     package var failure: WaybillError?
     /// Whether the connection that has ended had lasted ``ReconnectionPolicy/healthyTime``; nil for other events.
     package var wasHealthy: Bool?
+    /// Whether a request waits for the interval before the attempt, so that a pause may come first.
+    package var waitsForInterval = false
 }
 
 extension ConnectionStep {
@@ -73,6 +75,7 @@ extension ConnectionStep {
         var step = self
         step.action = isNew ? .begin(isLimited: isLimited) : .join(isLimited: isLimited)
         step.failure = isLimited ? attempt.failure : nil
+        step.waitsForInterval = !isLimited
         return step
     }
 }

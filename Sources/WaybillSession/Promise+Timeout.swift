@@ -41,13 +41,17 @@ extension Promise {
     /// - Parameters:
     ///   - timeout: The longest wait.
     ///   - timers: The clock of the timeout.
+    ///   - goesOn: Asked after the timeout: whether the wait goes on without a limit.
     /// - Returns: The result; nil after the timeout.
     /// - Throws: The result's error, or `CancellationError`.
-    package func value(within timeout: Duration, by timers: any TimerSource) async throws -> Value?
-    {
+    package func value(
+        within timeout: Duration,
+        by timers: any TimerSource,
+        unless goesOn: @escaping @Sendable () -> Bool = { false }
+    ) async throws -> Value? {
         let first = Promise<Value?>()
         let timer = timers.scheduleTimer(at: timers.now.advanced(by: timeout)) {
-            first.resolve(.success(nil))
+            if !goesOn() { first.resolve(.success(nil)) }
         }
         defer { timers.cancelTimer(timer) }
         let waiting = first.resolve { try await self.value() }

@@ -250,9 +250,6 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         send: @escaping @Sendable (Connection, PendingCall<Answer>) throws(WaybillError) -> Void,
         withdraw: @escaping @Sendable (PendingCall<Answer>) -> Void
     ) async throws -> Answer {
-        if let greeting, lifecycle.settings.connectsOnDemand {
-            try await lifecycle.wantConnection(greeting)
-        }
         let call = PendingCall<Answer>(willSucceed: willSucceed)
         let number = Locked<UInt64?>(nil)
         let item = OfflineQueue<Connection>.Item(
@@ -272,16 +269,20 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
             },
             fail: { call.fail($0) }
         )
-        var ending: Connection?
+        var place = Place.conclusion(nil)
         do {
             return try await call.answer(
                 sending: { () throws(WaybillError) in
-                    let (connection, place) = try enqueue(item, for: request)
-                    number.withLock { $0 = place }
-                    ending = connection
-                    if let connection { try send(connection, call) }
-                    ending = nil
-                    if let place, call.isDone { _ = queue.withdraw(place) }
+                    place = try enqueue(item, for: request, greeting)
+                    switch place {
+                    case .connection(let connection):
+                        try send(connection, call)
+                        place = .queue(nil)
+                    case .queue(let waiting):
+                        number.withLock { $0 = waiting }
+                        if let waiting, call.isDone { _ = queue.withdraw(waiting) }
+                    case .conclusion: throw .noConnection
+                    }
                 },
                 withdrawing: { [queue] call in
                     if let place = number.withLock({ $0 }), queue.withdraw(place) { return }
@@ -289,11 +290,15 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
                 }
             )
         } catch let error as WaybillError {
-            guard let ending, error.code == .notConnected else { throw error.about(request) }
-            if greeting == nil {
-                try await wait(for: ending, after: error.about(request))
-            } else {
-                try await ending.over()
+            switch place {
+            case .connection(let ending) where error.code == .notConnected:
+                if greeting == nil {
+                    try await wait(for: ending, after: error.about(request))
+                } else {
+                    try await ending.over()
+                }
+            case .conclusion(let conclusion?): try await conclusion.value()
+            case .connection, .queue, .conclusion: throw error.about(request)
             }
             return try await queued(
                 request,
@@ -306,26 +311,50 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
         }
     }
 
+    /// Where a send goes.
+    private enum Place {
+        case connection(Connection)
+        /// It has this number in the queue; nil for a send that a connection has taken.
+        case queue(UInt64?)
+        /// Nowhere, before streams and calls are ended.
+        case conclusion(Promise<Void>?)
+    }
+
     /// Puts a send into the queue, for the next connection.
     ///
-    /// - Returns: The connection, if there is one now; otherwise the place in the queue.
+    /// In the same step a connection is begun for a send that waits for any. Otherwise that could fail before the send
+    /// is in the queue, and nothing would end its wait.
+    ///
+    /// - Returns: The connection, if there is one now; otherwise the place in the queue, or what to wait for first.
     /// - Throws: `limitExceeded`; `notConnected` and `shutDown` if no connection follows for it.
     private func enqueue(
         _ item: OfflineQueue<Connection>.Item,
-        for request: Request
-    ) throws(WaybillError) -> (Connection?, UInt64?) {
-        let (connection, number, dropped) = try lifecycle.state.withLock {
-            state throws(WaybillError) -> (Connection?, UInt64?, [OfflineQueue<Connection>.Item]) in
-            if let connection = state.machine.state.connection { return (connection, nil, []) }
-            if !item.isLasting {
-                _ = try step(of: request, connects: false, within: .zero, &state)
-            } else if case .shutDown = state.machine.state {
-                throw .shutDown
+        for request: Request,
+        _ greeting: Connection.Greeting?
+    ) throws(WaybillError) -> Place {
+        var place = Place.conclusion(nil)
+        var dropped: [OfflineQueue<Connection>.Item] = []
+        _ = try lifecycle.apply { state throws(WaybillError) in
+            if let connection = state.machine.state.connection {
+                place = .connection(connection)
+                return .init()
             }
-            let (number, dropped) = try queue.append(item)
-            return (nil, number, dropped)
+            switch state.machine.state {
+            case _ where !item.isLasting:
+                _ = try step(of: request, connects: false, within: .zero, &state)
+            case .shutDown: throw .shutDown
+            case .concluding where lifecycle.settings.connectsOnDemand:
+                place = .conclusion(state.series?.conclusion)
+                return .init()
+            default: break
+            }
+            let number: UInt64
+            (number, dropped) = try queue.append(item)
+            place = .queue(number)
+            guard let greeting, lifecycle.settings.connectsOnDemand else { return .init() }
+            return lifecycle.want(greeting, &state)
         }
         queue.fail(dropped: dropped)
-        return (connection, number)
+        return place
     }
 }

@@ -115,6 +115,31 @@ struct StoreFlushTests {
         await transport.shutdown()
     }
 
+    @Test("A second shutdown waits for the end of the first one")
+    func secondShutdown() async throws {
+        let store = LazyStore(hangs: true)
+        let script = ScriptedByteStream.accepted(
+            .expect(Self.publish),
+            .reply(Self.puback),
+            .expect(Self.disconnect),
+            .finish
+        )
+        let (transport, provider) = try client(script, store)
+        try await provider.request(.send("x", qos: .atLeastOnce))
+        let first = Promise<Void>()
+        first.resolve { await transport.shutdown() }
+        await untilQuiet()
+        let second = Promise<Void>()
+        second.resolve { await transport.shutdown() }
+        await untilQuiet()
+        #expect(first.result == nil && second.result == nil)
+        store.write()
+        try await first.value()
+        try await second.value()
+        #expect(store.unwrittenCount == 0)
+        await transport.shutdown()
+    }
+
     @Test("A shutdown after the end of the connection waits for the store, too")
     func shutDownLater() async throws {
         let script = ScriptedByteStream.accepted(

@@ -159,9 +159,9 @@ extension ConnectionMachineTests {
           requestOnly: join for a time
           turn: wait to be woken
           turnLater: wait to be woken
-          failed: disconnected (lost), conclude (lost), fail (lost) -> concluding ready
-          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding ready
-          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding ready
+          failed: disconnected (lost), conclude (lost), fail (lost) -> concluding paused
+          failedForGood: disconnected (refused), conclude (refused), fail (refused) -> concluding paused
+          cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding paused
           disconnect: stop -> stopping loss 2.0
           shutDown: disconnected, stop -> shut down
           resume: wake -> waiting loss 2.0 until now

@@ -56,6 +56,24 @@ struct ConnectionIntervalTests {
         #expect(bench.dialer.count == 1)
     }
 
+    @Test("A pause meanwhile does not lengthen the wait beyond its limit", arguments: Way.shared)
+    func paused(way: Way) async throws {
+        let bench = try await failed(way)
+        let provider = bench.provider
+        let call = Call { try await provider.request(.say("again")) }
+        await untilQuiet()
+        await provider.pause()
+        bench.clock.advance(by: .seconds(9))
+        await untilQuiet()
+        #expect(!call.isDone)
+        bench.clock.advance(by: .seconds(1))
+        await untilQuiet()
+        #expect(call.isDone)
+        #expect(bench.dialer.count == 1)
+        provider.resume()
+        #expect(await call.error()?.code == .notConnected)
+    }
+
     @Test("An explicit connect and a hint do not wait", arguments: Way.shared, [true, false])
     func atOnce(way: Way, isConnect: Bool) async throws {
         let hints = ConnectionHints()
