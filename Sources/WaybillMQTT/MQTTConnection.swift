@@ -22,6 +22,7 @@ final class MQTTConnection: TransportConnection {
     let authentication: MQTTAuthentication?
     let driver: Driver<MQTTClientConnection>
     let subscriptions: MQTTSubscriptions
+    private let replies: MQTTReplies
     let session: MQTTSession
     private let learning: MQTTKeepAliveLearning?
     /// The network of the connection, for what is learned of its silence.
@@ -39,6 +40,7 @@ final class MQTTConnection: TransportConnection {
         authentication: MQTTAuthentication?,
         configuration shared: Shared<MQTTConfiguration>,
         subscriptions: MQTTSubscriptions,
+        replies: MQTTReplies,
         session: MQTTSession,
         learning: MQTTKeepAliveLearning?,
         onRedirect: @escaping @Sendable (MQTTRedirect, WaybillError) -> WaybillError
@@ -49,6 +51,7 @@ final class MQTTConnection: TransportConnection {
         network = course?.network
         self.shared = shared
         self.subscriptions = subscriptions
+        self.replies = replies
         self.session = session
         stream = link.stream
         self.authentication = authentication
@@ -326,6 +329,7 @@ final class MQTTConnection: TransportConnection {
                     reason: .tooLarge
                 )
             )
+            replies.noteSkipped(message.publish, limit: configuration.maximumPacketSize)
         // The calls of waiting tasks are answered together.
         case .published(let call, let code, let properties):
             (call as? MQTTStoredCall)?.answer(code, properties)

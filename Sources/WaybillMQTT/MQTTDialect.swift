@@ -49,6 +49,7 @@ struct MQTTDialect: ConnectionDialect {
             authentication: authentication,
             configuration: configuration,
             subscriptions: subscriptions,
+            replies: replies,
             session: session,
             learning: keepAliveLearning,
             onRedirect: { [failover, events = subscriptions.events] redirect, cause in

@@ -96,6 +96,13 @@ final class MQTTReplies: Sendable {
         }
     }
 
+    /// Fails the request whose reply was skipped, because the packet exceeds the limit.
+    func noteSkipped(_ publish: MQTTPublish, limit: Int) {
+        let topic = state.withLock { $0.topic }
+        guard (try? topic?.result?.get()) == publish.topic else { return }
+        pending.take(MQTTPublishMapping.message(publish), longerThan: limit)
+    }
+
     private static func notSent(_ cause: WaybillError) -> WaybillError {
         WaybillError(
             .notConnected,

@@ -129,7 +129,13 @@ extension STOMPConnection {
             ? .acknowledge(token, transaction: transaction, headers: headers)
             : .refuse(token, transaction: transaction, headers: headers)
         var isSent = false
-        defer { if !isSent { subscriptions.putBack(delivery, as: id) } }
+        defer {
+            if !isSent {
+                subscriptions.putBack(delivery, as: id)
+            } else if transaction == nil {
+                subscriptions.acknowledgeSkipped(token.subscriptionID, over: self)
+            }
+        }
         // In a transaction, as for a send, only the end is certain to be answered.
         return try await perform(frame, request, asksForReceipt: transaction == nil ? nil : false) {
             isSent = true
@@ -171,7 +177,9 @@ extension STOMPConnection {
     private func endTransaction(_ transaction: String, isTaken: Bool) {
         for one in state.withLock({ $0.transactions.end(transaction) }) {
             if isTaken {
-                subscriptions.noteAcknowledged(one.delivery.name)
+                let name = one.delivery.name
+                subscriptions.noteAcknowledged(name)
+                subscriptions.acknowledgeSkipped(name.token.subscriptionID, over: self)
             } else {
                 subscriptions.putBack(one.delivery, as: one.id)
             }

@@ -190,7 +190,7 @@ final class STOMPConnection: TransportConnection {
         case .receipt(let call, _): (call as? STOMPLeftCall)?.end(nil)
         // Those of subscriptions, and the calls of waiting tasks, are handled before.
         case .message: break
-        case .skipped(let message):
+        case .skipped(let id, let message, let token):
             subscriptions.events.report(
                 .dropped(
                     1,
@@ -199,6 +199,8 @@ final class STOMPConnection: TransportConnection {
                     reason: .tooLarge
                 )
             )
+            replies.take(message.frame, of: id, longerThan: configuration.maximumBodySize)
+            if let token { subscriptions.skip(token, over: self) }
         case .failed(let call, let frame):
             let error = STOMPMapping.refusal(frame)
             (call as? STOMPLeftCall)?.end(error)

@@ -108,9 +108,14 @@ final class STOMPReplies: Sendable {
     }
 
     /// Takes a message that belongs to no subscription of the app.
-    func take(_ frame: STOMPFrame, of id: String) {
+    ///
+    /// - Parameters:
+    ///   - frame: The message.
+    ///   - id: The id of its subscription.
+    ///   - limit: The limit that its body exceeds, so that the body was not kept.
+    func take(_ frame: STOMPFrame, of id: String, longerThan limit: Int? = nil) {
         guard id.hasSameBytes(as: destination) else { return }
-        pending.take(STOMPMapping.message(frame, isAcknowledged: false))
+        pending.take(STOMPMapping.message(frame, isAcknowledged: false), longerThan: limit)
     }
 }
 

@@ -45,6 +45,9 @@ package struct STOMPSubscription: Sendable {
     private(set) var received = Tally()
     /// The messages of these that were acknowledged or refused.
     private(set) var acknowledged = Tally()
+    /// The skipped messages whose acknowledgement would cover earlier messages: rows without a gap, each with the number
+    /// of its first message and the name of its last one.
+    private(set) var skipped: [(first: UInt64, last: STOMPDeliveryName)] = []
 
     /// Whether the server is held back when too many messages wait; otherwise the subscription fails.
     ///
@@ -60,6 +63,7 @@ package struct STOMPSubscription: Sendable {
         self.version = version
         received = Tally()
         acknowledged = Tally()
+        skipped = []
     }
 
     mutating func noteReceived(byteCount: Int) {
@@ -76,6 +80,33 @@ package struct STOMPSubscription: Sendable {
             acknowledged.messages &+= 1
             acknowledged.bytes &+= name.byteCount
         }
+    }
+
+    /// Notes a message that was skipped, and whose acknowledgement covers all before it.
+    mutating func noteSkipped(_ token: STOMPAckToken) {
+        noteReceived(byteCount: 0)
+        let name = STOMPDeliveryName(
+            token: token,
+            connection: connection,
+            number: received.messages,
+            byteCount: 0,
+            totalByteCount: received.bytes
+        )
+        if let row = skipped.last, row.last.number &+ 1 == name.number {
+            skipped[skipped.count - 1].last = name
+        } else {
+            skipped.append((name.number, name))
+        }
+    }
+
+    /// Takes the last skipped message before which everything is acknowledged; nil if there is none, or a later
+    /// acknowledgement has covered it.
+    mutating func takeSkipped() -> STOMPAckToken? {
+        guard let row = skipped.first, row.first <= acknowledged.messages &+ 1 else { return nil }
+        skipped.removeFirst()
+        guard row.last.number > acknowledged.messages else { return takeSkipped() }
+        noteAcknowledged(row.last)
+        return row.last.token
     }
 
     /// Whether more waits to be acknowledged than may; one message may, whatever its length.

@@ -181,6 +181,14 @@ package struct STOMPSubscriptionTable: Sendable {
         subscriptions[id]?.noteReceived(byteCount: byteCount)
     }
 
+    /// Counts a message that was skipped, and whose acknowledgement covers all before it.
+    mutating func skipped(_ token: STOMPAckToken) {
+        subscriptions[token.subscriptionID]?.noteSkipped(token)
+    }
+
+    /// Takes the skipped message of a subscription that can be acknowledged now.
+    mutating func takeSkipped(_ id: String) -> STOMPAckToken? { subscriptions[id]?.takeSkipped() }
+
     /// Counts a message that no longer waits, and all before it where an acknowledgement covers them.
     /// - Returns: The subscription; nil when it has ended.
     package mutating func acknowledged(_ name: STOMPDeliveryName) -> STOMPSubscription? {

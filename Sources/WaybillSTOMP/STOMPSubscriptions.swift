@@ -394,7 +394,26 @@ final class STOMPSubscriptions: MessageAcknowledger {
         let connection = state.withLock { state in
             state.table.connection == name.connection ? state.connection : nil
         }
-        connection?.acknowledge(name.token)
+        guard let connection else { return }
+        connection.acknowledge(name.token)
+        acknowledgeSkipped(name.token.subscriptionID, over: connection)
+    }
+
+    /// Notes a message that was skipped, whose acknowledgement covers all before it.
+    func skip(_ token: STOMPAckToken, over connection: STOMPConnection) {
+        state.withLock { $0.table.skipped(token) }
+        acknowledgeSkipped(token.subscriptionID, over: connection)
+    }
+
+    /// Acknowledges skipped messages as soon as everything before them is acknowledged: a server with a limit of
+    /// unacknowledged messages would otherwise send no more.
+    func acknowledgeSkipped(_ id: String, over connection: STOMPConnection) {
+        let token = state.withLock { state in
+            state.connection === connection ? state.table.takeSkipped(id) : nil
+        }
+        guard let token else { return }
+        connection.acknowledge(token)
+        updatePressure(of: id)
     }
 
     /// ACK repeats the id that the server has chosen, of any length.

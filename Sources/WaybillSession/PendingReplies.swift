@@ -133,7 +133,12 @@ package final class PendingReplies: Sendable {
     // MARK: Connections
 
     /// Hands a message to the waiting request, or counts it if no request waits for it.
-    package func take(_ message: Message) {
+    ///
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - limit: The limit in bytes that its body exceeds, so that the body was not kept and the request fails; nil for
+    ///     a whole message.
+    package func take(_ message: Message, longerThan limit: Int? = nil) {
         let waiter = state.withLock { state -> Waiter? in
             let carried = message.details?.correlationData
             guard let correlation = carried.flatMap({ Payload($0).text }),
@@ -144,7 +149,15 @@ package final class PendingReplies: Sendable {
             }
             return waiter
         }
-        waiter?.answer.resolve(.success(message))
+        guard let limit else {
+            waiter?.answer.resolve(.success(message))
+            return
+        }
+        waiter?.answer.resolve(
+            .failure(
+                WaybillError(.limitExceeded, "the reply is longer than the limit, \(limit) bytes")
+            )
+        )
     }
 
     /// Fails requests that were sent and whose replies can no longer arrive, in the order of the calls.

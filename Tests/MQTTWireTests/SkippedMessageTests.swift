@@ -88,6 +88,20 @@ import WireTestSupport
         #expect(properties.told() == ["closed packetTooLarge(byteCount: 259, maximum: 64)"])
     }
 
+    @Test("A violation at its end has the mark of its head, however it is cut")
+    func mark() throws {
+        for first in [0x32, 0x3A] as [UInt8] {
+            // The alias 9 was never defined.
+            let head = [first, 0xB4, 0x02, 0, 0, 0, 7, 3, 0x23, 0, 9]
+            let bytes = head + Array(Self.long.utf8)
+            for pieces in [[bytes], bytes.chunks(of: 7), bytes.chunks(of: 100)] {
+                var harness = try harness()
+                for piece in pieces { harness.receive(piece) }
+                #expect(harness.client.violationMark == [0x32] + head.dropFirst())
+            }
+        }
+    }
+
     @Test("Nothing of the payload is kept, however long it is")
     func memory() throws {
         var harness = try harness()

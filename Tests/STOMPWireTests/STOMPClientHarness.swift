@@ -99,7 +99,7 @@ struct ClientHarness {
             case .message(let id, let frame, let token):
                 log.append("message \(id) \(String(decoding: frame.body.bytes, as: UTF8.self))")
                 if let token { tokens.append(token) }
-            case .skipped(let message):
+            case .skipped(_, let message, _):
                 log.append("skipped \(message.byteCount)")
             case .receipt(let call, let headers):
                 log.append("receipt \(number(call)) \(headers.receiptID ?? "")")

@@ -47,6 +47,30 @@ struct ReplyTests {
         .expect(connect), .reply(connack), .expect(subscribe), .reply(suback),
     ]
 
+    @Test("A reply above the limit fails its request at once")
+    func tooLong() async throws {
+        let connect = "10 14 0004 4D515454 05 02 003C 06 21 0400 22 0010 0001 63" as Hex
+        let properties = [0x09] + Self.field("1-00")
+        let rest =
+            Self.topic + [UInt8(properties.count)] + properties
+            + [UInt8](repeating: 0x78, count: 300)
+        let reply = [0x30, UInt8(rest.count & 0x7F) | 0x80, UInt8(rest.count >> 7)] + rest
+        let (transport, provider, script) = try client(
+            [.expect(connect.bytes)] + Self.start.dropFirst()
+                + [.expect(Self.request("1-00")), .reply(reply)]
+        ) {
+            $0.maximumPacketSize = 256
+            $0.announcesMaximumPacketSize = false
+        }
+        let answer = Promise<String>()
+        answer.resolve { try await provider.request(.send("x"), as: String.self) }
+        await untilQuiet()
+        #expect(script.failures == [])
+        #expect(answer.result != nil)
+        await transport.shutdown()
+        await expectError(.limitExceeded) { try await answer.value() }
+    }
+
     private func client(
         _ first: [ScriptedByteStream.Step],
         _ others: ScriptedByteStream...,

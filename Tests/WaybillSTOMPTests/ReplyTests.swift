@@ -118,6 +118,30 @@ struct ReplyTests {
         try await close(other, clock)
     }
 
+    @Test("A reply above the limit fails its request at once")
+    func tooLong() async throws {
+        let clock = ManualClock()
+        let queue = Self.temporary
+        let (transport, provider, script) = try client(
+            [
+                .expect(Self.connect), .reply(Self.rabbit),
+                .expect(Self.request(queue, "1-00", 1)),
+                .reply(
+                    Self.receipt(1)
+                        + Self.answer(queue, "1-00", String(repeating: "y", count: 100))
+                ),
+            ],
+            clock: clock
+        ) { $0.maximumBodySize = 64 }
+        let answer = Promise<String>()
+        answer.resolve { try await provider.request(.send("x"), as: String.self) }
+        await untilQuiet()
+        #expect(script.failures == [])
+        #expect(answer.result != nil)
+        try await close(transport, clock)
+        await expectError(.limitExceeded) { try await answer.value() }
+    }
+
     @Test("No answer: timedOut after the configured time")
     func timesOut() async throws {
         let clock = ManualClock()

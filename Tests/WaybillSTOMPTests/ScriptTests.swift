@@ -55,6 +55,48 @@ struct ScriptTests {
         await transport.shutdown()
     }
 
+    private static func message(_ number: Int, _ body: String) -> String {
+        "MESSAGE\ndestination:t\nmessage-id:\(number)\nsubscription:1\nack:\(number)\n\n\(body)\0"
+    }
+
+    @Test(
+        "In the mode `client`, skipped messages are acknowledged as soon as all before them are",
+        arguments: [AcknowledgementMode.whenTaken, .manual]
+    )
+    func skipped(mode: AcknowledgementMode) async throws {
+        let long = String(repeating: "x", count: 100)
+        // A server with `prefetch-count:1` sends nothing more before its ACK.
+        let script = Self.accepted(
+            .expect("SUBSCRIBE\nid:1\ndestination:t\nack:client\n\n\0"),
+            .reply(Self.message(1, long)),
+            .expect("ACK\nid:1\n\n\0"),
+            .reply(Self.message(2, "first") + Self.message(3, long) + Self.message(4, long)),
+            .expect("ACK\nid:2\n\n\0"),
+            .expect("ACK\nid:4\n\n\0"),
+            .reply(Self.message(5, "last")),
+            .expect("ACK\nid:5\n\n\0"),
+            .expect("DISCONNECT\nreceipt:1\n\n\0"),
+            .finish
+        )
+        let (transport, provider) = try client(script) {
+            $0.maximumBodySize = 64
+            $0.asksForReceipts = false
+        }
+        let heard = LineLog()
+        let reading = Task {
+            for try await message in try await provider.messages(.subscribe("t", .client, mode)) {
+                heard.append(message.text ?? "")
+                if mode == .manual, let id = message.id { try await provider.request(.ack(id)) }
+            }
+        }
+        await untilQuiet()
+        #expect(script.failures == [])
+        #expect(script.hasReached(11))
+        #expect(heard.all == ["first", "last"])
+        await transport.shutdown()
+        _ = await reading.result
+    }
+
     @Test("A message that comes before its subscription is restored can be acknowledged at once")
     func acknowledgedWhileRestoring() async throws {
         let subscribe =

@@ -34,10 +34,13 @@ package struct MQTTPacketDecoder: Sendable {
 
     private enum Exception {
         /// A client skips a PUBLISH above the maximum; the rest are the bytes that have not arrived yet.
-        case skipped(MQTTSkippedMessage, rest: Int)
+        case skipped(MQTTSkippedMessage, head: [UInt8], rest: Int)
         /// A packet broke the protocol; the mark are its first bytes.
         case broken(MQTTViolation?, mark: [UInt8])
     }
+
+    /// The most bytes of a packet that tell it from others: 64.
+    static let markLength = 64
 
     /// The first bytes of the packet that broke the protocol; empty while none has.
     var violationMark: [UInt8] {
@@ -49,9 +52,14 @@ package struct MQTTPacketDecoder: Sendable {
         }
     }
 
+    /// The first bytes of the message that ``takeSkipped()`` returns, without its payload; nil if there is none.
+    var skippedHead: [UInt8]? {
+        if case .skipped(_, let head, rest: 0)? = exception?.value { head } else { nil }
+    }
+
     /// Takes the message that ``next(_:)`` has skipped to its end; nil if there is none.
     mutating func takeSkipped() -> MQTTSkippedMessage? {
-        guard case .skipped(let message, rest: 0)? = exception?.value else { return nil }
+        guard case .skipped(let message, _, rest: 0)? = exception?.value else { return nil }
         exception = nil
         return message
     }
@@ -64,8 +72,8 @@ package struct MQTTPacketDecoder: Sendable {
         _ buffer: inout ReceiveBuffer
     ) throws(MQTTViolation) -> MQTTPacket? {
         switch exception?.value {
-        case .skipped(let message, let rest):
-            skip(message, rest, &buffer)
+        case .skipped(let message, let head, let rest):
+            skip(message, head, rest, &buffer)
             return nil
         case .broken(let violation?, _): throw violation
         case .broken(nil, _), nil: break
@@ -112,17 +120,19 @@ package struct MQTTPacketDecoder: Sendable {
             return try self.publish(header, from: &reader, of: buffer)
         }
         let message = MQTTSkippedMessage(publish: publish, byteCount: header.total - end)
-        skip(message, header.total, &buffer)
+        let head = buffer.slice(at: 0, count: min(end, Self.markLength)).bytes
+        skip(message, head, header.total, &buffer)
     }
 
     private mutating func skip(
         _ message: MQTTSkippedMessage,
+        _ head: [UInt8],
         _ rest: Int,
         _ buffer: inout ReceiveBuffer
     ) {
         let count = min(buffer.count, rest)
         buffer.consume(count)
-        exception = Shared(.skipped(message, rest: rest - count))
+        exception = Shared(.skipped(message, head: head, rest: rest - count))
     }
 
     /// The offset of the payload of a PUBLISH (MQTT 5, 3.3); nil when more bytes are needed to know it.

@@ -17,6 +17,7 @@ extension MQTTClientConnection {
                 return
             }
             let start = buffer.position
+            var head: [UInt8]?
             do {
                 if let (publish, byteCount) = channel.nextPlainPublish(buffer) {
                     hasProgress = true
@@ -25,11 +26,15 @@ extension MQTTClientConnection {
                 } else if let packet = try channel.next(&buffer) {
                     try handle(packet, in: buffer, at: now)
                 } else {
+                    head = channel.decoder.skippedHead
                     guard let message = try channel.takeSkipped() else { return }
                     try handle(message, at: now)
                 }
             } catch {
-                channel.decoder.violationMark = mark(at: start, of: buffer)
+                channel.decoder.violationMark = mark(
+                    of: head
+                        ?? buffer.filled.slice(at: start, count: MQTTPacketDecoder.markLength).bytes
+                )
                 violate(error, at: now)
             }
         }
@@ -37,8 +42,10 @@ extension MQTTClientConnection {
     }
 
     /// The first 64 bytes of a packet, without DUP: the same when the server sends the packet again.
-    private func mark(at start: Int, of buffer: ReceiveBuffer) -> [UInt8] {
-        var bytes = buffer.filled.slice(at: start, count: 64).bytes
+    ///
+    /// Of a message that was skipped, they are those of its head, because its payload is gone.
+    private func mark(of packet: [UInt8]) -> [UInt8] {
+        var bytes = packet
         // What follows the packet is another one each time. A longer packet than this has a second byte above 127.
         if bytes.count > 1, bytes[1] < 62 { bytes = Array(bytes.prefix(2 + Int(bytes[1]))) }
         if let first = bytes.first, first >> 4 == MQTTPacketKind.publish.rawValue {

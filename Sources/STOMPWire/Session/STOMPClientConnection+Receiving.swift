@@ -79,11 +79,10 @@ extension STOMPClientConnection {
         }
         hasProgress = true
         guard let (id, token) = try scopes.receive(message.frame, in: version) else { return }
-        events.append(.skipped(message))
-        // An ACK of the mode `client` would be about earlier messages, too, which the app may not have taken. A later
-        // one is about this message.
-        guard let token, scopes.subscriptions[id]?.ackMode == .clientIndividual else { return }
-        try? send(.acknowledge(token), at: now)
+        // An ACK of the mode `client` would be about earlier messages, too, which the app may not have taken.
+        let isAlone = scopes.subscriptions[id]?.ackMode == .clientIndividual
+        events.append(.skipped(subscriptionID: id, message, isAlone ? nil : token))
+        if isAlone, let token { try? send(.acknowledge(token), at: now) }
     }
 
     // MARK: CONNECTED

@@ -7,7 +7,9 @@ package enum STOMPClientEvent: Sendable {
     /// A message of an open subscription, with a token if it must be acknowledged.
     case message(subscriptionID: String, STOMPFrame, STOMPAckToken?)
     /// A message above this side's limit, which was not kept; acknowledged where an ACK is about it alone.
-    case skipped(STOMPSkippedMessage)
+    ///
+    /// The token is that of a message which still has to be acknowledged, because its ACK is also about earlier ones.
+    case skipped(subscriptionID: String, STOMPSkippedMessage, STOMPAckToken?)
     /// The server has carried out the request of a call.
     case receipt(any STOMPCall, STOMPReceivedHeaders)
     /// The server could not carry out the request of a call; the connection ends.
