@@ -79,10 +79,11 @@ struct MQTTSender: Sendable {
                 try check(publish, request)
             }
         } over: { connection in
-            try await connection.publish(
-                publish,
+            let now = lifecycle.clock.now
+            return try await connection.publish(
+                terms.packet(publish, at: now),
                 request,
-                timeout: terms.timeLeft(at: lifecycle.clock.now),
+                timeout: terms.timeLeft(at: now),
                 isObserved: isObserved,
                 storedNumber: terms.storedNumber,
                 isSentOnce: terms.options.isSentOnce,
@@ -109,10 +110,11 @@ struct MQTTSender: Sendable {
             greeting: terms.isLasting ? connector.greeting(for: request) : nil,
             willSucceed: session.removal(of: terms.storedNumber),
             send: { connection, call throws(WaybillError) in
+                let now = clock.now
                 try connection.submit(
-                    publish,
+                    terms.packet(publish, at: now),
                     request,
-                    timeout: terms.timeLeft(at: clock.now),
+                    timeout: terms.timeLeft(at: now),
                     call,
                     storedNumber: terms.storedNumber,
                     lastsUntil: terms.end
@@ -126,5 +128,15 @@ struct MQTTSender: Sendable {
     /// Refuses a message that cannot be sent, before a connection is made for it.
     func check(_ publish: MQTTPublish, _ request: Request) throws(WaybillError) {
         try MQTTPublishMapping.check(publish, request, version: version)
+    }
+}
+
+extension SendTerms {
+    /// The packet with the rest of its expiry; at least one second, because Mosquitto takes zero for no expiry.
+    fileprivate func packet(_ publish: MQTTPublish, at now: WireInstant) -> MQTTPublish {
+        guard let rest = expiryLeft(at: now) else { return publish }
+        var publish = publish
+        publish.properties.messageExpiryInterval = MQTTMapping.seconds(max(rest, .seconds(1)))
+        return publish
     }
 }

@@ -25,6 +25,11 @@ package struct SendTerms: Sendable {
         return options.timeout.map { max($0 - begun.duration(to: now), .zero) }
     }
 
+    /// The rest of the message's expiry, which counts from the call; nil without one.
+    package func expiryLeft(at now: WireInstant) -> Duration? {
+        options.expiry.map { $0 - begun.duration(to: now) }
+    }
+
     /// The end of the message; nil if the time limit of its acknowledgement counts instead.
     package var end: WireInstant? {
         guard outlastsConnections, options.timeout == nil else { return nil }

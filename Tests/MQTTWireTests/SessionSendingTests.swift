@@ -431,4 +431,34 @@ struct SessionSendingTests {
         #expect(old.told() == ["refused 1 encoding(.needsVersion5)"])
         #expect(old.sent == [])
     }
+
+    @Test("The server gets the rest of an expiry, after the window and after a loss (3.3.2.3.3)")
+    func expiry() throws {
+        var harness = try start(.v5, window: 1)
+        func packets(_ expiry: UInt32, _ id: UInt16, isDuplicate: Bool = false) -> [MQTTPacket] {
+            var publish = MQTTPublish(topic: "t", qos: .atLeastOnce)
+            publish.packetIdentifier = id
+            publish.isDuplicate = isDuplicate
+            publish.properties.messageExpiryInterval = expiry
+            return [.publish(publish)]
+        }
+        var publish = MQTTPublish(topic: "t", qos: .atLeastOnce)
+        for expiry in [10, 5] as [UInt32] {
+            publish.properties.messageExpiryInterval = expiry
+            let message = MQTTOutgoingMessage(publish: publish, payload: [UInt8]())
+            try harness.client.publish(message, call: nil, at: harness.now)
+        }
+        #expect(harness.sent == packets(10, 1))
+        harness.advance(.seconds(3))
+        harness.receive(.puback(.ack(1)))
+        #expect(harness.sent == packets(2, 2))
+        harness.advance(.seconds(1))
+        try harness.reconnect(sessionPresent: true)
+        harness.resume()
+        #expect(harness.sent == packets(1, 2, isDuplicate: true))
+        harness.advance(.seconds(1_000))
+        try harness.reconnect(sessionPresent: true)
+        harness.resume()
+        #expect(harness.sent == packets(1, 2, isDuplicate: true))
+    }
 }

@@ -142,6 +142,32 @@ struct WaitingSendTests {
         await transport.shutdown()
     }
 
+    @Test("Its expiry counts from the call, and the server gets what is left")
+    func expiry() async throws {
+        // 9.5 seconds are left.
+        let message = ("32 0C 0001 74 0001 05 02 0000000A 78" as Hex).bytes
+        let next = ScriptedByteStream(
+            .expect(("10 0E 0004 4D515454 05 02 003C 00 0001 63" as Hex).bytes),
+            .reply(("20 03 00 00 00" as Hex).bytes),
+            .expect(message),
+            .reply(("40 02 0001" as Hex).bytes)
+        )
+        let (transport, provider) = try client([next], version: .v5) { bare(&$0) }
+        await provider.pause()
+        let sending = send(provider) {
+            $0.expiry = .seconds(50)
+        }
+        await untilQuiet()
+        clock.advance(by: .milliseconds(500))
+        await pass(40)
+        provider.resume()
+        await untilQuiet()
+        #expect(next.failures == [])
+        #expect(next.hasReached(3))
+        await transport.shutdown()
+        _ = try await sending.value()
+    }
+
     @Test("It outlasts a disconnect, and goes out over the next connection")
     func disconnected() async throws {
         let next = ScriptedByteStream.accepted(.expect(Self.publish), .reply(Self.puback))
@@ -170,6 +196,30 @@ struct WaitingSendTests {
         #expect(error?.mayHaveArrived == false)
         #expect(store.messages() == [])
         await transport.shutdown()
+    }
+
+    @Test(
+        "A first attempt that is refused before the send is queued does not strand it",
+        .outsideSimulation
+    )
+    func refusedEarly() async throws {
+        var options = Simulation.Options()
+        options.shrinkingRuns = 0
+        options.preemption = 0.3
+        for seed in Simulation.seeds(Simulation.isAvailable ? 60 : 0) {
+            try await Simulation.run(seed: seed, options: options, name: "refused early") { _ in
+                let refusal = ScriptedByteStream(
+                    .expect(Packet.connect),
+                    .reply(("20 02 00 05" as Hex).bytes)
+                )
+                let (transport, provider) = try scripted([refusal])
+                let sending = send(provider) { $0.waitsForConnection = true }
+                await untilQuiet()
+                #expect(sending.result != nil)
+                await transport.shutdown()
+                await expectError(.unauthorized) { try await sending.value() }
+            }
+        }
     }
 
     @Test("Switched off, a send fails with its connection")

@@ -3,6 +3,7 @@ package import WireCore
 extension MQTTClientConnection {
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
         channel.keepAlive.noteReceived(at: now)
+        channel.writer.now = now
         hasMoreInput = false
         // Its messages are in the memory of another read.
         channel.events.endArrivals()

@@ -130,6 +130,9 @@ extension MQTTClientConnection {
         guard isConnected else { throw .notConnected }
         try exchanges.check(message.publish)
         let deadline = message.lastsUntil ?? deadline(of: timeout, at: now)
+        var message = message
+        message.noteAccepted(at: now)
+        channel.writer.now = now
         try exchanges.session.publisher.submit(
             message,
             call: call,
@@ -243,6 +246,7 @@ extension MQTTClientConnection {
     /// Does nothing after the end of the connection: the next one repeats the step.
     package mutating func stored(_ step: MQTTStorageStep, at now: WireInstant) {
         guard isConnected else { return }
+        channel.writer.now = now
         exchanges.stored(step, to: &channel.writer)
         reportTaken()
         channel.noteSent(at: now)
@@ -273,6 +277,7 @@ extension MQTTClientConnection {
     /// Sends the messages that waited behind a withdrawn one, whose packet identifier was in use.
     mutating func sendWaiting(at now: WireInstant) {
         guard isConnected else { return }
+        channel.writer.now = now
         exchanges.sendWaiting(to: &channel.writer)
         channel.noteSent(at: now)
     }
@@ -305,6 +310,7 @@ extension MQTTClientConnection {
     package mutating func resumeSession(at now: WireInstant) -> [MQTTDroppedMessage] {
         guard isConnected else { return [] }
         defer { channel.noteSent(at: now) }
+        channel.writer.now = now
         return exchanges.resume(to: &channel.writer)
     }
 }

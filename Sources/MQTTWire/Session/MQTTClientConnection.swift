@@ -93,6 +93,7 @@ package struct MQTTClientConnection: ProtocolCore {
 
     package mutating func advance(to now: WireInstant) {
         guard !isFinished else { return }
+        channel.writer.now = now
         // First, since a call that expires together with the connection is told of its end: a retry needs another one.
         if let closure = channel.advance(to: now) { return close(closure) }
         let cleared = exchanges.session.publisher.endIsolation(at: now, to: &channel.writer)

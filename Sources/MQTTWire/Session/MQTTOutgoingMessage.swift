@@ -20,6 +20,8 @@ package struct MQTTOutgoingMessage: Sendable {
     package var isSentAnew: Bool
     /// Whether a message of QoS 1 belongs to its connection only: it ends with it, and is never sent again.
     package var isSentOnce: Bool
+    /// The second of the clock from which the Message Expiry Interval counts.
+    private var acceptance: UInt32 = 0
     /// The connections that the server has ended after this message.
     package var suspicion: ReplaySuspicion.Record
     /// The end of the call as long as the message is not with the server's socket; nil for a time limit that counts from
@@ -47,6 +49,25 @@ package struct MQTTOutgoingMessage: Sendable {
         self.lastsUntil = lastsUntil
     }
 
+    /// Notes the time from which the Message Expiry Interval of the packet counts.
+    package mutating func noteAccepted(at now: WireInstant) { acceptance = now.second }
+
+    /// The packet as it is sent now: with the rest of its Message Expiry Interval (MQTT 5, 3.3.2.3.3).
+    ///
+    /// That is at least one second, because Mosquitto takes zero for no expiry.
+    func packet(as identifier: UInt16, isDuplicate: Bool = false, at now: WireInstant)
+        -> MQTTPublish
+    {
+        var packet = publish
+        packet.packetIdentifier = identifier
+        packet.isDuplicate = isDuplicate
+        guard !publish.properties.isEmpty, let interval = publish.properties.messageExpiryInterval,
+            case let waited = now.second &- acceptance, waited > 0
+        else { return packet }
+        packet.properties.messageExpiryInterval = waited < interval ? interval - waited : 1
+        return packet
+    }
+
     /// The packet identifier of a stored message; nil for a message with any free identifier.
     var reservedIdentifier: UInt16? { storedNumber.map(Self.reservedIdentifier) }
 
@@ -54,4 +75,9 @@ package struct MQTTOutgoingMessage: Sendable {
     package static func reservedIdentifier(_ storedNumber: UInt64) -> UInt16 {
         UInt16(truncatingIfNeeded: storedNumber) | MQTTInflight.firstReserved
     }
+}
+
+extension WireInstant {
+    /// The whole seconds of the clock; after a century they begin anew.
+    fileprivate var second: UInt32 { UInt32(truncatingIfNeeded: nanoseconds / 1_000_000_000) }
 }

@@ -5,6 +5,8 @@ package struct MQTTPacketWriter: Sendable {
     package var version: MQTTVersion
     /// The longest packet that the peer accepts, in bytes.
     package var maximumPacketSize = Int.max
+    /// The current time, for the rest of a message's expiry.
+    var now = WireInstant.zero
     /// The bytes for the peer.
     package var outbound = ByteWriter()
     /// The topic aliases of the connection.

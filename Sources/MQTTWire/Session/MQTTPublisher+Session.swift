@@ -159,11 +159,9 @@ extension MQTTPublisher {
         guard let entry = inflight.entry(identifier), !entry.isOfThisConnection,
             let message = entry.message
         else { return }
-        var publish = message.publish
-        publish.packetIdentifier = identifier
-        publish.isDuplicate = true
+        let packet = message.packet(as: identifier, isDuplicate: true, at: writer.now)
         // Checked when the session was resumed.
-        try? Self.write(publish, message.payload, to: &writer)
+        try? Self.write(packet, message.payload, to: &writer)
         inflight.noteRepeated(identifier)
         noteWritten(message, identifier)
     }

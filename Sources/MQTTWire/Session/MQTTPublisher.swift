@@ -100,10 +100,9 @@ package struct MQTTPublisher: Sendable {
             deadline: deadline
         )
         guard let identifier = begun else { throw .noPacketIdentifierLeft }
-        var publish = message.publish
-        publish.packetIdentifier = identifier
         do {
-            try Self.write(publish, message.payload, to: &writer)
+            let packet = message.packet(as: identifier, at: writer.now)
+            try Self.write(packet, message.payload, to: &writer)
         } catch {
             inflight.end(identifier)
             throw error
