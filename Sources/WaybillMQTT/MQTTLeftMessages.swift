@@ -18,7 +18,7 @@ import WireCore
 /// | --- | --- | --- |
 /// | the server has it (PUBREC) | its PUBREL is sent | given up by ``MQTTSession``, and reported |
 /// | can be sent | PUBLISH with DUP | a new PUBLISH |
-/// | an interceptor fails | waits for the next connection, and is reported | the same |
+/// | an interceptor fails, or makes what cannot be sent of what could be | waits for the next connection, and is reported | the same |
 /// | cannot be sent, QoS 2 | PUBREL ends its exchange; given up, and reported | given up, and reported |
 /// | cannot be sent, QoS 1 | given up, and reported | the same |
 final class MQTTLeftMessages: Sendable {
@@ -164,7 +164,8 @@ final class MQTTLeftMessages: Sendable {
         for item in prepared {
             let message = item.message
             switch item.packet {
-            case .success(let packet):
+            case .success(var packet):
+                packet.noteAccepted(at: now)
                 if restores {
                     core.restore(packet, isReleased: false, call: call(of: message))
                 } else if let error = send(packet, item, to: &core, at: now) {

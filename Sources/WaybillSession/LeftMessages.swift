@@ -98,19 +98,30 @@ package final class LeftMessages: Sendable {
         while true {
             let request: Request
             do { request = try await attempts.next() } catch let error as WaybillError {
-                // It is in the store, and the next connection tries it again.
-                report(message, error.arriving(true))
-                return nil
+                return keep(message, error)
             }
-            let packet = Self.result(message, request, packet)
-            guard case .failure(let error) = packet, error.code == .unsupported else {
-                return Prepared(message: message, request: request, packet: packet)
+            let adapted = Self.result(message, request, packet)
+            guard case .failure(let error) = adapted else {
+                return Prepared(message: message, request: request, packet: adapted)
             }
-            // Once more without the option, if the provider allows that.
-            do { try await attempts.waitForRetry(after: error) } catch let error as WaybillError {
+            do {
+                guard error.code == .unsupported else { throw error }
+                // Once more without the option, if the provider allows that.
+                try await attempts.waitForRetry(after: error)
+            } catch let error as WaybillError {
+                // If the message itself can be sent, that is the interceptors' fault, and others may do better.
+                guard case .failure = Self.result(message, stored, packet) else {
+                    return keep(message, error)
+                }
                 return Prepared(message: message, packet: .failure(error))
             }
         }
+    }
+
+    /// Leaves a message in the store, so that the next connection tries it again.
+    private func keep<Packet>(_ message: StoredMessage, _ error: WaybillError) -> Prepared<Packet>? {
+        report(message, error.arriving(true))
+        return nil
     }
 
     private static func result<Packet>(

@@ -143,6 +143,47 @@ struct StoredEntryTests {
         await transport.shutdown()
     }
 
+    /// Makes of each send what cannot be sent.
+    private struct Spoiler: Interceptor {
+        let change: @Sendable (inout Request) -> Void
+
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+            guard case .send = request.command else { return }
+            change(&request)
+        }
+    }
+
+    @Test("A message that interceptors make invalid waits for the next connection")
+    func spoiled() async throws {
+        let changes: [@Sendable (inout Request) -> Void] = [
+            { $0.command = .unsubscribe(UnsubscribeOptions()) }, { $0.topic = "a/#" },
+            { $0.command = .send(SendOptions(qos: .atLeastOnce, method: "PUT")) },
+        ]
+        for change in changes {
+            _ = store.insert(StoredMessage(topic: "a", body: [0x78], qos: 1))
+            let number = try #require(store.messages().first?.id)
+            let identifier = 0x8000 | UInt16(number)
+            let first = script(isPresent: true, .expect(("E0 00" as Hex).bytes))
+            let second = script(
+                isPresent: true,
+                .expect(publish("a", identifier, isDuplicate: true, nil)),
+                .reply(puback(identifier))
+            )
+            let (transport, provider) = try client([first, second], nil)
+            var events = transport.events.makeAsyncIterator()
+            let spoiling = provider.intercepted(Spoiler(change: change))
+            try await spoiling.connect()
+            let failure = await take(to: .sendFailed, &events).last
+            #expect(failure?.error?.mayHaveArrived == true)
+            #expect(store.messages().count == 1)
+            try await spoiling.disconnect()
+            try await provider.connect()
+            try await waitUntil { store.messages().isEmpty || second.failures != [] }
+            #expect(first.failures == [] && second.failures == [])
+            await transport.shutdown()
+        }
+    }
+
     @Test("A message whose interceptor fails waits for the next connection; the others are sent")
     func failing() async throws {
         for topic in ["a", "b"] {
