@@ -119,7 +119,8 @@ package final class LeftMessages: Sendable {
     }
 
     /// Leaves a message in the store, so that the next connection tries it again.
-    private func keep<Packet>(_ message: StoredMessage, _ error: WaybillError) -> Prepared<Packet>? {
+    private func keep<Packet>(_ message: StoredMessage, _ error: WaybillError) -> Prepared<Packet>?
+    {
         report(message, error.arriving(true))
         return nil
     }
