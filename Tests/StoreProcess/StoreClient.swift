@@ -50,6 +50,8 @@
                     $0.host = "/"
                     $0.store = store
                     $0.offlineQueue = queue
+                    // A test ends the process while it waits, however late that is.
+                    $0.receiptTimeout = .seconds(3_600)
                     $0.reconnection.initialDelay = .milliseconds(10)
                 }
             }
