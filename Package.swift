@@ -365,7 +365,7 @@ let package = Package(
 )
 
 // Sanitizers and the release mode test only some targets, and build no other.
-if let names = Context.environment["WAYBILL_TEST_TARGETS"]?.split(separator: " ") {
+if let names = Context.environment["WAYBILL_TEST_TARGETS"]?.split(whereSeparator: \.isWhitespace) {
     let known = Set(package.targets.filter { $0.type == .test }.map { Substring($0.name) })
     precondition(known.isSuperset(of: names), "WAYBILL_TEST_TARGETS names no test target")
     package.targets.removeAll { $0.type == .test && !names.contains(Substring($0.name)) }

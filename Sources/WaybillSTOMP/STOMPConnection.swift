@@ -168,7 +168,7 @@ final class STOMPConnection: TransportConnection {
                     // The receipt of a request is handed out before its reply.
                     Suspension.resume(answered)
                     answered = []
-                    replies.take(frame, of: id)
+                    if !replies.take(frame, of: id) { handle(.unheard(frame)) }
                 }
             case .receipt(let call as STOMPPendingCall, let headers):
                 if let caller = call.resolve(.success(headers)) { answered.append(caller) }
@@ -190,6 +190,9 @@ final class STOMPConnection: TransportConnection {
         case .receipt(let call, _): (call as? STOMPLeftCall)?.end(nil)
         // Those of subscriptions, and the calls of waiting tasks, are handled before.
         case .message: break
+        case .unheard(let frame):
+            let topic = frame.headers.destination
+            subscriptions.unheard.report(topic, byteCount: frame.body.count)
         case .skipped(let id, let message, let token):
             subscriptions.events.report(
                 .dropped(

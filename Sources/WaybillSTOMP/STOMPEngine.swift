@@ -40,7 +40,8 @@ final class STOMPEngine: Sendable {
             configuration: shared,
             events: events,
             catchAll: catchAll,
-            account: account
+            account: account,
+            clock: environment.clock
         )
         replies = STOMPReplies(configuration: configuration, environment: environment)
         var left: STOMPLeftMessages?

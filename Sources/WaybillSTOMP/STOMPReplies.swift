@@ -113,9 +113,12 @@ final class STOMPReplies: Sendable {
     ///   - frame: The message.
     ///   - id: The id of its subscription.
     ///   - limit: The limit that its body exceeds, so that the body was not kept.
-    func take(_ frame: STOMPFrame, of id: String, longerThan limit: Int? = nil) {
-        guard id.hasSameBytes(as: destination) else { return }
+    /// - Returns: Whether it came as a reply.
+    @discardableResult
+    func take(_ frame: STOMPFrame, of id: String, longerThan limit: Int? = nil) -> Bool {
+        guard id.hasSameBytes(as: destination) else { return false }
         pending.take(STOMPMapping.message(frame, isAcknowledged: false), longerThan: limit)
+        return true
     }
 }
 

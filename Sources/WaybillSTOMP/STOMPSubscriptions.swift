@@ -25,14 +25,17 @@ final class STOMPSubscriptions: MessageAcknowledger {
     /// Stops reading while at least one subscription has too many messages that wait.
     let pressure: ReadingPressure
     let manual = ManualDeliveries<STOMPSubscriptions>()
+    let unheard: UnheardMessages
 
     init(
         configuration shared: Shared<STOMPConfiguration>,
         events: TransportEventSource,
         catchAll: CatchAll,
-        account: MemoryAccount
+        account: MemoryAccount,
+        clock: any TimerSource
     ) {
         self.shared = shared
+        unheard = UnheardMessages(reportingTo: events, by: clock)
         self.events = events
         self.catchAll = catchAll
         pressure = ReadingPressure(account: account)

@@ -101,6 +101,7 @@ struct ClientHarness {
                 if let token { tokens.append(token) }
             case .skipped(_, let message, _):
                 log.append("skipped \(message.byteCount)")
+            case .unheard(let frame): log.append("unheard, \(frame.body.count)")
             case .receipt(let call, let headers):
                 log.append("receipt \(number(call)) \(headers.receiptID ?? "")")
             case .failed(let call, let error):

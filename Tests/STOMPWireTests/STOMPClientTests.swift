@@ -288,7 +288,7 @@ import WireTestSupport
                 "> SEND destination=/q receipt=1 (6 bytes), 68", "< heart-beat, 1",
                 "< RECEIPT receipt-id=1, 23", "receipt 1 1",
                 "< MESSAGE destination=/a\\u{a}b message-id=1 subscription=9 (6 bytes), 62",
-                "< dropped: no such subscription, 0",
+                "< dropped: no such subscription, 0", "unheard, 6",
             ]
         )
     }

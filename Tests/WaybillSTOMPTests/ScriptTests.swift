@@ -55,6 +55,28 @@ struct ScriptTests {
         await transport.shutdown()
     }
 
+    @Test("A message of a subscription that the app has left is told with its destination")
+    func unheard() async throws {
+        let script = Self.accepted(
+            .expect(Self.subscribe),
+            .reply(Self.subscribed),
+            .expect("UNSUBSCRIBE\nid:1\nreceipt:2\n\n\0"),
+            .reply("RECEIPT\nreceipt-id:2\n\n\0"),
+            .reply("MESSAGE\ndestination:t\nmessage-id:1\nsubscription:1\n\nab\0")
+        )
+        let (transport, provider) = try client(script)
+        var events = provider.events.makeAsyncIterator()
+        let messages = try await provider.messages(.subscribe("t"))
+        try await provider.request(.command(.unsubscribe, topic: "t"))
+        #expect(script.failures == [])
+        while let event = await events.next() {
+            guard event.dropReason == .noListener else { continue }
+            #expect(event.topic == "t" && event.byteCount == 2 && event.count == 1)
+            break
+        }
+        withExtendedLifetime((transport, messages)) {}
+    }
+
     private static func message(_ number: Int, _ body: String) -> String {
         "MESSAGE\ndestination:t\nmessage-id:\(number)\nsubscription:1\nack:\(number)\n\n\(body)\0"
     }

@@ -57,6 +57,7 @@ extension STOMPClientConnection {
             } else {
                 writer.noteReceived("dropped: no such subscription", byteCount: 0)
                 takeTraces()
+                events.append(.unheard(frame))
             }
         case .receipt:
             hasProgress = true

@@ -10,6 +10,8 @@ package enum STOMPClientEvent: Sendable {
     ///
     /// The token is that of a message which still has to be acknowledged, because its ACK is also about earlier ones.
     case skipped(subscriptionID: String, STOMPSkippedMessage, STOMPAckToken?)
+    /// A message of a subscription that has ended, or that never was.
+    case unheard(STOMPFrame)
     /// The server has carried out the request of a call.
     case receipt(any STOMPCall, STOMPReceivedHeaders)
     /// The server could not carry out the request of a call; the connection ends.
