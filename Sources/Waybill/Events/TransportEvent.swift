@@ -117,7 +117,7 @@ public struct TransportEvent: Sendable {
         public static let queueFull = DropReason(name: "the queue was full")
         /// The message was longer than the transport's limit; it was acknowledged and not kept.
         public static let tooLarge = DropReason(name: "too large")
-        /// No subscription takes the message. It is not kept; in MQTT it is acknowledged.
+        /// No subscription takes the message, which is not kept; in MQTT it is acknowledged.
         ///
         /// Of more than 100 in a second the others are reported together, without their topics.
         public static let noListener = DropReason(name: "no listener")
