@@ -6,6 +6,8 @@ import WireCore
 /// Makes the deliveries of received messages, and acknowledges them over the connection that has the session by then.
 final class MQTTDeliveries: MessageAcknowledger {
     private let session: MQTTSession
+    /// The messages whose next acknowledgement is none, because they are held again.
+    private let spared = Locked<Set<MQTTDeliveryReceipt>>([])
     /// The messages that wait for the app to acknowledge them.
     let manual = ManualDeliveries<MQTTDeliveries>()
 
@@ -143,8 +145,17 @@ final class MQTTDeliveries: MessageAcknowledger {
     }
 
     /// Acknowledges a message without a listener, as the server expects (MQTT 5, 4.5.0-2).
-    func drop(_ receipt: MQTTDeliveryReceipt) {
-        acknowledge(receipt, Acknowledgement())
+    ///
+    /// - Returns: Whether the server takes it, and does not send the message again.
+    @discardableResult
+    func drop(_ receipt: MQTTDeliveryReceipt) -> Bool {
+        take(receipt, Acknowledgement()) == .valid
+    }
+
+    /// Has the end of a listener acknowledge none of some messages.
+    func spare(_ receipts: [MQTTDeliveryReceipt]) {
+        guard !receipts.isEmpty else { return }
+        spared.withLock { $0.formUnion(receipts) }
     }
 
     func acknowledge(_ receipt: MQTTDeliveryReceipt, _ acknowledgement: Acknowledgement) {
@@ -153,6 +164,9 @@ final class MQTTDeliveries: MessageAcknowledger {
 
     func take(_ receipt: MQTTDeliveryReceipt, _ acknowledgement: Acknowledgement) -> MessageValidity
     {
+        if !acknowledgement.isTaken, spared.withLock({ $0.remove(receipt) }) != nil {
+            return .valid
+        }
         let reason: MQTTReasonCode = acknowledgement.isAccepted ? .success : .unspecifiedError
         return session.acknowledge(receipt, reason) ? .valid : .comesAgain
     }

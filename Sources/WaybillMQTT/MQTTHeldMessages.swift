@@ -52,7 +52,10 @@ struct MQTTHeldMessages: Sendable {
     ) -> Bool {
         let deadline = now.advanced(by: timeToLive)
         let size = MQTTPublishMapping.message(publish).memoryByteCount
-        guard messages.count < messageLimit, size <= byteLimit - byteCount else {
+        // Behind one that is left, the others are, too: they come in order.
+        guard left.isEmpty || receipt == nil, messages.count < messageLimit,
+            size <= byteLimit - byteCount
+        else {
             guard let receipt else { return false }
             left.append((receipt, deadline))
             return true
@@ -65,6 +68,12 @@ struct MQTTHeldMessages: Sendable {
         )
         byteCount += size
         return true
+    }
+
+    /// Keeps messages again, before those that have come since.
+    mutating func putBack(_ held: [Held]) {
+        messages.insert(contentsOf: held, at: 0)
+        byteCount += held.reduce(0) { $0 + $1.byteCount }
     }
 
     /// Removes the messages whose receipts are no longer valid.

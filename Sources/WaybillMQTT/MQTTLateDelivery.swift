@@ -50,6 +50,14 @@ final class MQTTLateDelivery: Sendable {
         state.withLock { state in filters.flatMap { state.messages.take(matching: $0) } }
     }
 
+    /// Holds messages again.
+    func putBack(_ held: [MQTTHeldMessages.Held]) {
+        state.withLock { state in
+            state.messages.putBack(held)
+            setTimer(&state)
+        }
+    }
+
     /// Takes the receipts of the messages that the server has to send again.
     func takeLeft() -> [MQTTDeliveryReceipt] { state.withLock { $0.messages.takeLeft() } }
 
@@ -77,11 +85,10 @@ final class MQTTLateDelivery: Sendable {
             defer { setTimer(&state) }
             return state.messages.takeExpired(at: max(clock.now, deadline))
         }
-        for receipt in held.compactMap(\.receipt) + left { deliveries.drop(receipt) }
-        for one in held {
+        for one in held where one.receipt.map(deliveries.drop) ?? true {
             unheard.report(one.publish.topic, byteCount: one.publish.payload.count)
         }
-        for _ in left { unheard.report(nil, byteCount: 0) }
+        for receipt in left where deliveries.drop(receipt) { unheard.report(nil, byteCount: 0) }
     }
 
     /// Sets the timer for the oldest message.

@@ -1,3 +1,4 @@
+import MQTTWire
 import WireCore
 
 /// The filters that the server may still have and that have no listener: it is told until it has confirmed that.
@@ -55,6 +56,16 @@ package struct MQTTLeftFilters: Sendable {
 
     /// Those of some filters that were not confirmed meanwhile, and have no listener again.
     func present(among filters: [Filter]) -> [Filter] { all.filter(Set(filters).contains) }
+
+    /// Whether one of them matches a topic.
+    func matches(_ topic: String) -> Bool {
+        guard !all.isEmpty else { return false }
+        var trie = MQTTTopicTrie<Bool>()
+        for filter in all { trie[MQTTRouter.matched(by: filter.text)] = true }
+        var isMatch = false
+        trie.forEachMatch(of: topic) { _ in isMatch = true }
+        return isMatch
+    }
 
     /// Removes all of them, as the server has none.
     mutating func removeAll() { remove { _ in true } }

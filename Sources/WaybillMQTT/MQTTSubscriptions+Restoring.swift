@@ -33,6 +33,7 @@ extension MQTTSubscriptions {
                 try await window.waitForRoom(in: &group)
                 group.addTask { try await self.unsubscribe(batch, over: connection) }
             }
+            if isAlone { try await group.waitForAll() }
             let packets =
                 isAlone ? ordered.map { [$0] } : ordered.packets(within: limits, stated: stated)
             for batch in packets {

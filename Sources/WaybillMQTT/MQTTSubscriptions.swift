@@ -15,6 +15,8 @@ final class MQTTSubscriptions: Sendable {
         var connection: MQTTConnection?
         /// When the connection before was lost.
         var lossTime: ContinuousClock.Instant?
+        /// The number of calls that subscribe now.
+        var subscribeCount = 0
     }
 
     let events: TransportEventSource
@@ -128,8 +130,11 @@ final class MQTTSubscriptions: Sendable {
         for one in all { if let error = limits.refusal(of: one, request) { throw error } }
         let listener = makeListener(all.map(\.filter), options)
         let messages = listener.source.messages
+        state.withLock { $0.subscribeCount += 1 }
+        defer { endSubscribing() }
+        var held: [MQTTHeldMessages.Held] = []
         do {
-            let added = add(listener, matching: all) { state in
+            let added = add(listener, matching: all, &held) { state in
                 !state.table.waits(for: all)
             } _: { state -> Result<Requested, WaybillError> in
                 guard !state.table.isTaken(properties, for: all) else {
@@ -148,13 +153,30 @@ final class MQTTSubscriptions: Sendable {
             var granted = QoS.exactlyOnce
             for answer in answers { granted = min(granted, try await answer.value()) }
             listener.source.grantedQoS = granted
-            // The server sends what found no room over another connection.
-            if late?.hasLeft == true { connection.makeAgain() }
             return messages
         } catch {
-            listener.source.terminate()
+            end(listener, givingBack: held)
             throw error
         }
+    }
+
+    /// Has the server send what found no room over another connection, when no SUBSCRIBE waits for its answer.
+    private func endSubscribing() {
+        let connection = state.withLock { state in
+            state.subscribeCount -= 1
+            return state.subscribeCount == 0 ? state.connection : nil
+        }
+        guard let connection, late?.hasLeft == true, configuration.reconnection.isEnabled else {
+            return
+        }
+        connection.makeAgain()
+    }
+
+    /// Ends a listener that has no filter, and holds the messages again that it was given.
+    private func end(_ listener: MessageListener, givingBack held: [MQTTHeldMessages.Held]) {
+        deliveries.spare(held.compactMap(\.receipt))
+        listener.source.terminate()
+        late?.putBack(held)
     }
 
     /// Subscribes a new listener with the next connection; a refusal, then, ends its stream.
@@ -169,7 +191,8 @@ final class MQTTSubscriptions: Sendable {
         let properties = MQTTSubscribeMapping.properties(request, options)
         let listener = makeListener(all.map(\.filter), options)
         let messages = listener.source.messages
-        let actions = add(listener, matching: all) { state in
+        var held: [MQTTHeldMessages.Held] = []
+        let actions = add(listener, matching: all, &held) { state in
             state.connection == nil
         } _: { state -> Result<[MQTTSubscriptionAction], WaybillError> in
             guard !state.table.isTaken(properties, for: all) else {
@@ -178,12 +201,14 @@ final class MQTTSubscriptions: Sendable {
             return .success(state.table.subscribeLater(listener, to: all, properties))
         }
         switch actions {
-        case nil: return nil
+        case nil:
+            if !held.isEmpty { end(listener, givingBack: held) }
+            return nil
         case .success(let actions)?:
             change { _, _ in actions }
             return messages
         case .failure(let error)?:
-            listener.source.terminate()
+            end(listener, givingBack: held)
             throw error
         }
     }
@@ -209,10 +234,12 @@ final class MQTTSubscriptions: Sendable {
 
     /// Adds a listener, after the messages that were held for it are on their way to it.
     ///
+    /// - Parameter given: Gets the messages that were held.
     /// - Returns: The result of `body`; nil where the listener may not be added.
     private func add<Added: Sendable>(
         _ listener: MessageListener,
         matching subscriptions: [MQTTSubscription],
+        _ given: inout [MQTTHeldMessages.Held],
         where mayBeAdded: (State) -> Bool,
         _ body: (inout State) -> Added
     ) -> Added? {
@@ -230,6 +257,7 @@ final class MQTTSubscriptions: Sendable {
                 saveLeft()
                 return added
             }
+            given += held
             var batch = MessageBatch(reportingTo: events, hasQualities: true)
             for one in held {
                 let message = MQTTPublishMapping.message(one.publish)
@@ -410,14 +438,17 @@ final class MQTTSubscriptions: Sendable {
     func collect(_ arrivals: MQTTArrivals, into batch: inout MessageBatch) {
         arrivals.forEachRun { run in
             var identifiers: [UInt32] = []
+            // Not what the app has left itself.
+            var isHeld = false
             let listeners = state.withLock { state in
                 identifiers = state.table.chosenIdentifiers(of: run)
                 let listeners = state.table.listeners(for: run)
                 // With the lock held, so that a listener that comes gets the message here or there.
-                if listeners.isEmpty { late?.hold(run, of: arrivals) }
+                isHeld = listeners.isEmpty && !state.table.left.matches(run.topic)
+                if isHeld { late?.hold(run, of: arrivals) }
                 return listeners
             }
-            if listeners.isEmpty, late == nil { drop(run, of: arrivals) }
+            if listeners.isEmpty, !isHeld || late == nil { drop(run, of: arrivals) }
             deliveries.add(run, of: arrivals, to: listeners, naming: identifiers, in: &batch)
         }
     }

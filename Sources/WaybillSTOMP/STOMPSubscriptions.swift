@@ -75,7 +75,9 @@ final class STOMPSubscriptions: MessageAcknowledger {
 
     /// Ends the subscription that the server answers by ending each connection.
     func note(_ verdict: SubscriptionSuspicion.Verdict, _ cause: WaybillError?) {
-        guard case .proven(let id) = verdict else { return }
+        guard case .proven(let id) = verdict,
+            (cause?.underlying as? STOMPServerError)?.isLocked != true
+        else { return }
         change { table, _ in
             let topic = table[id]?.request.destination ?? ""
             return table.refused(id, .rejectedSubscription(to: topic, after: cause))

@@ -188,6 +188,53 @@ struct LateDeliveryTests {
         withExtendedLifetime(messages) {}
     }
 
+    @Test("A subscription that the server refuses gives them back", arguments: [1, 2])
+    func refused(qos: UInt8) async throws {
+        let confirm: UInt8 = qos == 1 ? 0x40 : 0x50
+        let script = ScriptedByteStream(
+            .expect(Packet.lastingConnect),
+            .reply(Packet.resumed + Self.publish("t", 1, qos: qos)),
+            .expect(Packet.subscribe),
+            .reply(("90 03 0001 80" as Hex).bytes),
+            .expect(("82 06 0002 0001 74 01" as Hex).bytes),
+            .reply(("90 03 0002 01" as Hex).bytes),
+            .expect([confirm, 2, 0, 1])
+        )
+        let (transport, provider) = try scripted([script]) { $0.cleanStart = false }
+        try await provider.connect()
+        await untilQuiet()
+        await expectError(.rejected) {
+            try await provider.messages(.subscribe(qos: .atLeastOnce))
+        }
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "a")
+        try await waitUntil { script.isComplete || script.failures != [] }
+        #expect(script.failures == [])
+        await transport.shutdown()
+        withExtendedLifetime(messages) {}
+    }
+
+    @Test("What the app has left itself is not held")
+    func left() async throws {
+        let script = ScriptedByteStream.subscribed(
+            .new,
+            .expect(("A2 05 0002 0001 74" as Hex).bytes),
+            .reply(Self.publish("t", 1, qos: 1)),
+            .expect(("40 02 0001" as Hex).bytes)
+        )
+        let (transport, provider) = try scripted([script]) { $0.cleanStart = false }
+        var messages: Messages<Message>? = try await provider.messages(
+            .subscribe(qos: .atLeastOnce)
+        )
+        #expect(messages != nil)
+        messages?.cancel()
+        messages = nil
+        try await waitUntil { script.isComplete || script.failures != [] }
+        #expect(script.failures == [])
+        await transport.shutdown()
+    }
+
     @Test("Each message that nobody takes is told with its topic", arguments: [true, false])
     func told(keepsSession: Bool) async throws {
         let script = ScriptedByteStream(

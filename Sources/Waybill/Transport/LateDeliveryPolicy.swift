@@ -4,8 +4,11 @@
 /// subscription that begins in time gets them, in order, before later messages. They are not acknowledged until then.
 ///
 /// Messages above the limits are left to the server: not acknowledged, so that it sends no more than its window allows.
-/// The next subscription has the connection made again, and the server sends them again. Those without an acknowledgement
-/// (QoS 0) are dropped.
+/// The next subscription has the connection made again, where the policy of reconnection allows it, and the server sends
+/// them again. Those without an acknowledgement (QoS 0) are dropped.
+///
+/// Held messages take room in the server's window. A session with a subscription that no launch listens to any more
+/// keeps others waiting: unsubscribe from it, or use ``off``.
 public struct LateDeliveryPolicy: Hashable, Sendable {
     /// Keeps nothing: a message without a subscription is acknowledged at once.
     public static var off: Self {
