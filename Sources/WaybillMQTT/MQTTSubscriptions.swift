@@ -234,7 +234,8 @@ final class MQTTSubscriptions: Sendable {
 
     /// Adds a listener, after the messages that were held for it are on their way to it.
     ///
-    /// - Parameter given: Gets the messages that were held.
+    /// `given` gets the messages that were held.
+    ///
     /// - Returns: The result of `body`; nil where the listener may not be added.
     private func add<Added: Sendable>(
         _ listener: MessageListener,
