@@ -162,7 +162,8 @@
             arguments: ["leave", "kill"]
         )
         func secrets(_ end: String) async throws {
-            let receiver = try MQTTTransport(url: broker.url)
+            // However busy the machine is.
+            let receiver = try MQTTTransport(url: broker.url) { $0.connectTimeout = .seconds(600) }
             let messages = try await Provider<AnyEntry>(transport: receiver).messages(
                 .subscribe(topic: "app", qos: .atMostOnce)
             )

@@ -29,7 +29,11 @@
             let broker = LoopbackBroker()
             try broker.start()
             do {
-                let transport = try SSETransport(url: broker.url(for: .eventStream))
+                // However busy the machine is.
+                let transport = try SSETransport(url: broker.url(for: .eventStream)) {
+                    $0.connectTimeout = .seconds(600)
+                    $0.responseTimeout = .seconds(600)
+                }
                 let provider = Provider<StreamEntry>(transport: transport)
                 let messages = try await provider.messages(.listen())
                 try await provider.request(.post(.text("x")))
