@@ -73,9 +73,9 @@ struct EventStreamServerTests {
             }
         }
         expectNumbered(heard, 10_000)
-        // The first request, at least one after each kill, and the one that 204 answers. The last kill may come when
-        // the server has written all events.
-        #expect(requests.count >= 4)
+        // The first request, at least one after a kill, and the one that 204 answers. The later kills may come when the
+        // server has written all events.
+        #expect(requests.count >= 3)
         await client.transport.shutdown()
         await control.transport.shutdown()
     }
