@@ -166,7 +166,7 @@ int waybill_sqlite_make(const char *path, const char *temporary, int *is_new) {
     }
     *is_new = code == 0;
     if (code == 0) {
-        // Their database is gone, and nobody has opened this one: they would be read into it.
+        // The logs belong to a database that is gone. SQLite would read them into this new one.
         remove_log(path, "-wal");
         remove_log(path, "-journal");
         close(file);

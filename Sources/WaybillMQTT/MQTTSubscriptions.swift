@@ -454,7 +454,7 @@ final class MQTTSubscriptions: Sendable {
         }
     }
 
-    /// Acknowledges and reports messages that nobody listens for.
+    /// Acknowledges and reports messages without a listener.
     private func drop(_ run: MQTTArrivals.Run, of arrivals: MQTTArrivals) {
         for index in run.indices {
             if let receipt = arrivals.receipt(at: index) { deliveries.drop(receipt) }
