@@ -257,7 +257,9 @@ let package = Package(
         ),
         .executableTarget(
             name: "WaybillStoreProcess",
-            dependencies: ["Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSQLite"],
+            dependencies: [
+                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillSQLite",
+            ],
             path: "Tests/StoreProcess",
             swiftSettings: settings
         ),
@@ -265,7 +267,8 @@ let package = Package(
             "WaybillSQLiteTests",
             [
                 "WaybillStoreProcess",
-                "Waybill", "WaybillMQTT", "WaybillSQLite", "WaybillTesting", "CWaybillSQLite",
+                "Waybill", "WaybillMQTT", "WaybillSQLite", "WaybillSSE", "WaybillTesting",
+                "CWaybillSQLite",
                 "WireCore", "TransportTestSupport", "WireTestSupport",
             ]
         ),

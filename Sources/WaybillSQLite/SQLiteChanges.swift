@@ -1,4 +1,5 @@
 import Waybill
+import WireCore
 
 /// What one transaction writes, beside its new messages: the latest state of everything that has changed.
 ///
@@ -18,16 +19,20 @@ struct SQLiteChanges {
     /// Whether an identifier is known.
     var received: [UInt16: Bool] = [:]
     var filters: [String]?
+    /// The last event IDs of streams; empty for none.
+    var streams: [WireName: String] = [:]
     /// Called after the transaction.
     var completions: [@Sendable () -> Void] = []
 
     var isEmpty: Bool {
         !isClearing && !isSessionLost && session == nil && removals.isEmpty && stages.isEmpty
-            && ends.isEmpty && received.isEmpty && filters == nil
+            && ends.isEmpty && received.isEmpty && filters == nil && streams.isEmpty
     }
 
     /// The number of entries.
-    var count: Int { removals.count + stages.count + ends.count + received.count }
+    var count: Int {
+        removals.count + stages.count + ends.count + received.count + streams.count
+    }
 
     /// The number of changes, of which those without an entry of their own count as one.
     var unwrittenCount: Int { isEmpty ? 0 : max(count, 1) }
@@ -70,6 +75,7 @@ struct SQLiteChanges {
         merged.ends.merge(ends) { $1 }
         merged.received.merge(received) { $1 }
         merged.filters = filters ?? merged.filters
+        merged.streams.merge(streams) { $1 }
         merged.completions = completions
         self = merged
     }

@@ -1,4 +1,5 @@
 import Waybill
+import WireCore
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -209,6 +210,19 @@ final class SQLiteFile: @unchecked Sendable {
         return rows
     }
 
+    /// The ID of the last event of a stream; nil for none.
+    func lastEventID(of topic: String) throws(SQLiteStoreError) -> String? {
+        var (id, isReadable): (String?, Bool) = (nil, true)
+        try open().rows(.lastEventID, [.blob(Array(topic.utf8))]) { row in
+            // Asked for before the text, which may be long.
+            let isShort = (row.integer(1) ?? .max) <= SQLiteSchema.maximumEventIDSize
+            id = isShort ? row.text(0) : nil
+            isReadable = id != nil
+        }
+        guard isReadable else { throw unreadable("the last event ID of a stream") }
+        return id
+    }
+
     // MARK: Writing
 
     /// Writes messages and changes in one transaction: all or nothing.
@@ -233,9 +247,10 @@ final class SQLiteFile: @unchecked Sendable {
         to database: SQLiteDatabase
     ) throws(SQLiteStoreError) {
         if changes.isClearing {
-            for statement in [SQLiteStatement.removeMessages, .removeFilters, .removeAllReceived] {
-                try database.run(statement)
-            }
+            let statements = [
+                SQLiteStatement.removeMessages, .removeFilters, .removeAllReceived, .removeStreams,
+            ]
+            for statement in statements { try database.run(statement) }
         }
         if changes.isSessionLost {
             try database.run(.resetStages)
@@ -263,6 +278,15 @@ final class SQLiteFile: @unchecked Sendable {
             try database.run(.removeFilters)
             for filter in filters { try database.run(.insertFilter, .text(filter)) }
         }
+        for (topic, id) in changes.streams {
+            let key = SQLiteValue.blob(Array(topic.text.utf8))
+            if id.isEmpty {
+                try database.run(.removeStream, key)
+            } else {
+                try database.run(.insertStream, key, .text(id))
+            }
+        }
+        if !changes.streams.isEmpty { try database.run(.removeOldStreams) }
     }
 
     private func write(

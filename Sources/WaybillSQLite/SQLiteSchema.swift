@@ -8,6 +8,10 @@ enum SQLiteSchema {
 
     /// The greatest number of a message; a greater one in a file is damage.
     static let maximumNumber: Int64 = 1 << 62
+    /// The maximum number of event streams whose last event is known; those that were noted first are forgotten.
+    static let maximumStreamCount = 1_000
+    /// The maximum size of an event's ID, in bytes; a longer one is not stored.
+    static let maximumEventIDSize = 1_024
     /// The maximum size of a message with its topic and headers, in bytes: what SQLite stores in a row is limited.
     static let maximumSize = 900_000_000
 
@@ -56,6 +60,10 @@ enum SQLiteSchema {
         """
         ALTER TABLE message ADD COLUMN is_adapted INTEGER NOT NULL DEFAULT 1;
         ALTER TABLE message ADD COLUMN needs_token INTEGER NOT NULL DEFAULT 1;
+        """,
+        // How far event streams have come.
+        """
+        CREATE TABLE stream (position INTEGER PRIMARY KEY, topic BLOB NOT NULL UNIQUE, last_event_id TEXT NOT NULL);
         """,
     ]
 }
@@ -107,4 +115,12 @@ enum SQLiteStatement: String, CaseIterable {
     case insertReceived = "INSERT OR IGNORE INTO received VALUES (?)"
     case removeReceived = "DELETE FROM received WHERE identifier = ?"
     case removeAllReceived = "DELETE FROM received"
+    case lastEventID =
+        "SELECT last_event_id, length(CAST(last_event_id AS BLOB)) FROM stream WHERE topic = ?"
+    case insertStream = "INSERT OR REPLACE INTO stream (topic, last_event_id) VALUES (?, ?)"
+    case removeStream = "DELETE FROM stream WHERE topic = ?"
+    case removeOldStreams = """
+        DELETE FROM stream WHERE position <= (SELECT position FROM stream ORDER BY position DESC LIMIT 1 OFFSET 1000)
+        """
+    case removeStreams = "DELETE FROM stream"
 }

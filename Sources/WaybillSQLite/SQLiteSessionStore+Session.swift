@@ -1,7 +1,7 @@
 public import Waybill
 import WireCore
 
-/// The exchanges of a session, and the filters that were left.
+/// The exchanges of a session, the filters that were left, and how far event streams have come.
 extension SQLiteSessionStore {
     /// Replaces the list of filters, soon after the call returns.
     public func setPendingUnsubscribes(_ filters: [String]) {
@@ -81,6 +81,23 @@ extension SQLiteSessionStore {
     /// - Throws: ``SQLiteStoreError``, if the file cannot be read.
     public func receivedIdentifiers() throws(SQLiteStoreError) -> [UInt16] {
         told(try onQueue { () throws(SQLiteStoreError) in try file.received() })
+    }
+
+    /// Stores the ID of the last event of a stream, soon after the call returns.
+    ///
+    /// An ID of more than 1,024 bytes counts as none. Of more than 1,000 streams, those that were noted first are
+    /// forgotten.
+    public func setLastEventID(_ id: String, of topic: String) {
+        let id = id.utf8.count > SQLiteSchema.maximumEventIDSize ? "" : id
+        state.withLock { $0.backlog.change { $0.streams[topic] = id } }
+        plan()
+    }
+
+    /// Returns the ID that was stored last for a stream; blocks the thread.
+    ///
+    /// - Throws: ``SQLiteStoreError``, if the file cannot be read.
+    public func lastEventID(of topic: String) throws(SQLiteStoreError) -> String? {
+        try onQueue { () throws(SQLiteStoreError) in try file.lastEventID(of: topic) }
     }
 
     /// Reports the rows that cannot be read, and returns the others.

@@ -31,6 +31,18 @@ public struct SSEConfiguration: Sendable {
     /// event counts as healthy, however soon it ended; after one that has brought none the wait is at least 100
     /// milliseconds.
     public var reconnection = ReconnectionPolicy()
+    /// Where POSTs with an idempotency key are kept until the server has answered, and how far each stream has come, also
+    /// beyond the end of the process; nil, the default, for nowhere.
+    ///
+    /// A subscription begins after the last event that the app has taken from a stream of its topic, unless it states
+    /// ``Waybill/SubscribeOptions/lastEventID`` or the header `Last-Event-ID`. While a topic has several streams, only the
+    /// first of them does, and notes its events.
+    ///
+    /// The key is the header `Idempotency-Key` of the entry itself: with that of an interceptor the next process would
+    /// send another key. What a process has left that ended before an answer is sent by the next transport with the
+    /// store, from its first request or stream on, with the interceptors of that request's provider. A send that fails
+    /// is not sent again. Two transports must not use one store at the same time. An ``EventSource`` ignores it.
+    public var store: (any SessionStore)?
     /// What tells when to pause, to go on and to try again; nothing by default, and the network on Apple platforms in
     /// any case.
     public var hints: [any ConnectionHintSource] = []
@@ -39,8 +51,8 @@ public struct SSEConfiguration: Sendable {
     public var connectTimeout = Duration.seconds(10)
     /// How long the answer to a `send` may take; 30 seconds by default.
     ///
-    /// The time that the send waits for a free connection counts, the time to make one does not: that has
-    /// ``connectTimeout``.
+    /// It counts once over all redirects. The time that the send waits for a free connection counts, the time to make the
+    /// first one does not: that has ``connectTimeout``.
     public var responseTimeout = Duration.seconds(30)
     /// How long a stream may be silent before it counts as lost; nil, the default, for any time.
     public var idleTimeout: Duration?
@@ -61,11 +73,14 @@ public struct SSEConfiguration: Sendable {
     ///
     /// An event with a longer line of data is skipped. A longer line of another field ends the subscription.
     public var maximumLineSize: Int?
-    /// The most data of an event, and the longest body of a response, in bytes; 1 MiB by default.
+    /// The most data of an event, in bytes; 1 MiB by default.
     ///
-    /// A longer event is skipped, and the event `dropped` tells of it; its id counts as received. A longer body of a
-    /// response is an error. Of a longer body of a refusal (a status other than 2xx) the first part is kept.
+    /// A longer event is skipped, and the event `dropped` tells of it; its id counts as received.
     public var maximumEventSize = 1 << 20
+    /// The longest body of a reply to a `send`, in bytes, after its decoding; 1 MiB by default.
+    ///
+    /// A longer one is `limitExceeded`. Of a refusal (a status other than 2xx) the first 64 KiB are kept.
+    public var maximumReplySize = 1 << 20
     /// How many bytes may wait in memory for each stream; 64 MiB by default.
     ///
     /// Counts messages with their topics, headers and properties until they are taken, and what the server does not

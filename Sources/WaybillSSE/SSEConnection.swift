@@ -12,6 +12,8 @@ final class SSEConnection: Sendable {
     private let driver: Driver<EventStreamConnection>
     private let timers: any TimerSource
     private let over = Promise<EventStreamClosure>()
+    /// The ID that the last message notes when it is taken.
+    private let noted: Locked<String>
 
     private init(
         _ link: OpenedLink,
@@ -22,6 +24,7 @@ final class SSEConnection: Sendable {
         self.stream = stream
         self.source = source
         timers = link.timers
+        noted = Locked(stream.lastEventID)
         let configuration = stream.engine.configuration
         let core = EventStreamConnection(
             lastEventID: stream.lastEventID,
@@ -171,6 +174,7 @@ final class SSEConnection: Sendable {
         let isLogged = stream.engine.configuration.wireLogger != nil
         let (topic, types) = (stream.topic, stream.options.eventTypes)
         var copier = SliceCopier()
+        var noted = stream.notesProgress ? noted.withLock { $0 } : nil
         if batch.isEmpty { batch.reserveCapacity(arrivals.count) }
         for index in 0..<arrivals.count {
             let type = arrivals.type(at: index)
@@ -179,8 +183,15 @@ final class SSEConnection: Sendable {
                 stream.engine.configuration.log(.inbound, "event \(type)", data)
             }
             if let types, !types.contains(where: type.hasSameBytes(as:)) { continue }
-            batch.append(SSEMapping.message(arrivals, index, topic: topic, copiedBy: &copier))
+            var message = SSEMapping.message(arrivals, index, topic: topic, copiedBy: &copier)
+            let id = arrivals.lastEventID(at: index)
+            if let last = noted, !id.hasSameBytes(as: last) {
+                message.delivery = stream.noting(id)
+                noted = id
+            }
+            batch.append(message)
         }
+        if let noted { self.noted.withLock { $0 = noted } }
     }
 
     private func deliver(_ batch: consuming [Message]) {

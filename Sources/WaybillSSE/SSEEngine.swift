@@ -23,11 +23,24 @@ final class SSEEngine: Sendable {
     /// The observers of response heads and comments.
     let observers = SSEObservers()
     let check: SSERequestCheck
+    /// Stores sends until they are answered; nil without a store.
+    let outbox: Outbox?
+    private let left: SSELeftMessages?
     private let state = Locked(State())
     private let pool: HTTPPool
     private let hints = HintListener()
 
-    init(base: HTTPTarget, configuration: SSEConfiguration, links: HTTPLinks) {
+    /// - Parameters:
+    ///   - base: The URL of the transport.
+    ///   - configuration: The configuration.
+    ///   - links: Makes connections.
+    ///   - stored: The store, and what an earlier process has left in it; nil without one.
+    init(
+        base: HTTPTarget,
+        configuration: SSEConfiguration,
+        links: HTTPLinks,
+        stored: (store: any SessionStore, messages: [StoredMessage])? = nil
+    ) {
         check = SSERequestCheck(base: base, configuration: configuration)
         catchAll = CatchAll(
             reportingTo: events,
@@ -35,6 +48,17 @@ final class SSEEngine: Sendable {
         )
         self.configuration = configuration
         self.links = links
+        let (environment, policy) = (links.plain, configuration.reconnection)
+        outbox = stored.map { store, _ in
+            Outbox(StoreClient(store, by: environment.clock, OfflineQueuePolicy()))
+        }
+        left = stored.map { [events] store, messages in
+            SSELeftMessages(
+                LeftMessages(messages, of: store, hasQualities: false, reportingTo: events),
+                policy,
+                in: environment
+            )
+        }
         pool = HTTPPool(configuration: configuration, links: links, events: events)
         hints.start(configuration.hints, in: links.plain) { [weak self] in self?.heed($0) }
     }
@@ -56,6 +80,7 @@ final class SSEEngine: Sendable {
 
     func perform(_ request: Request) async throws -> Receipt {
         guard !state.withLock({ $0.isShutDown }) else { throw WaybillError.shutDown }
+        beginLeft(request)
         switch request.command {
         case .send(let options): return try await send(request, options)
         case .connect:
@@ -66,6 +91,7 @@ final class SSEEngine: Sendable {
             try check.check(request)
             for stream in streams() { await stream.close(because: Self.closed) }
             states.end()
+            await flush()
             return Receipt()
         case .unsubscribe:
             try check.check(request)
@@ -81,14 +107,51 @@ final class SSEEngine: Sendable {
         let (topic, byteCount) = (request.topic ?? "", request.body.count)
         let begun = events.timestamp
         do {
-            let response = try await pool.response(to: plan, request, options.timeout)
-            let receipt = try SSEMapping.receipt(request, response)
+            let receipt: Receipt
+            if let outbox, plan.method == "POST", hasKey(request) {
+                let limit = options.timeout ?? configuration.responseTimeout
+                receipt = try await outbox.keeping(request, options, within: limit) { number in
+                    let receipt = try await answer(to: plan, request, options)
+                    outbox.store.remove(number)
+                    return receipt
+                }
+            } else {
+                receipt = try await answer(to: plan, request, options)
+            }
             events.reportSend(topic, byteCount: byteCount, nil, since: begun)
             return receipt
         } catch {
             events.reportSend(topic, byteCount: byteCount, error, since: begun)
             throw error
         }
+    }
+
+    private func answer(
+        to plan: HTTPRequestPlan,
+        _ request: Request,
+        _ options: SendOptions
+    ) async throws -> Receipt {
+        let response = try await pool.response(to: plan, request, options.timeout)
+        return try SSEMapping.receipt(request, response)
+    }
+
+    // MARK: The store
+
+    /// Whether the entry itself states an idempotency key, which is the same in the next process.
+    private func hasKey(_ request: Request) -> Bool {
+        HTTPHeaders((request.chain?.original ?? request).headers).first("idempotency-key") != nil
+    }
+
+    /// Begins to send what an earlier process has left.
+    private func beginLeft(_ request: Request) {
+        left?.begin(request.chain) { [self] request, options in
+            try await answer(to: check.plan(request, options), request, options)
+        }
+    }
+
+    /// Waits until the store has written everything, at most for five seconds.
+    func flush() async {
+        await outbox?.client.flush(within: .seconds(5), reportingTo: events)
     }
 
     // MARK: Streams
@@ -125,8 +188,13 @@ final class SSEEngine: Sendable {
             throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
         }
         try check.check(request)
+        beginLeft(request)
+        let topic = SSEStream.entryTopic(of: request)
+        let progress = announces ? nil : try progress(of: topic)
         return try state.withLock { state throws(WaybillError) in
             guard !state.isShutDown else { throw .shutDown }
+            // Another stream of the topic would note other events under the same name.
+            let isFirst = !state.streams.values.contains { $0.entryTopic.hasSameBytes(as: topic) }
             state.lastStream += 1
             let stream = SSEStream(
                 number: state.lastStream,
@@ -134,10 +202,25 @@ final class SSEEngine: Sendable {
                 options: options,
                 announces: announces,
                 engine: self,
-                isPaused: state.isPaused
+                isPaused: state.isPaused,
+                progress: isFirst ? progress : nil
             )
             state.streams[state.lastStream] = stream
             return stream
+        }
+    }
+
+    /// How far the app has come with the streams of a topic; nil without a store.
+    private func progress(
+        of topic: String
+    ) throws(WaybillError) -> (store: any SessionStore, lastEventID: String?)? {
+        guard let store = outbox?.store else { return nil }
+        do { return (store, try store.lastEventID(of: topic)) } catch {
+            throw WaybillError(
+                .limitExceeded,
+                "the store could not be read: events would be missed",
+                underlying: error
+            )
         }
     }
 
@@ -177,11 +260,14 @@ final class SSEEngine: Sendable {
         }
         guard isFirst else { return }
         hints.stop()
+        left?.end()
+        outbox?.shutDown()
         for stream in streams() { await stream.close(because: .shutDown) }
         await pool.shutdown()
         catchAll.end()
         observers.finish()
         states.end()
+        await flush()
         LinkEnvironment.reclaim()
     }
 
@@ -190,6 +276,8 @@ final class SSEEngine: Sendable {
     /// Streams with a consumer continue.
     func abandon() {
         hints.stop()
+        left?.end()
+        outbox?.shutDown()
         observers.finish()
         pool.closeIdle()
     }

@@ -28,6 +28,8 @@ final class SSEStream: Sendable {
     /// The number of the stream in its engine.
     let number: UInt64
     let topic: String
+    /// The topic as the entry states it, without what interceptors add, such as a token.
+    let entryTopic: String
     /// The request as it reached the transport.
     let request: Request
     /// The source of credentials; of this stream alone, since other streams may be refused others.
@@ -38,6 +40,8 @@ final class SSEStream: Sendable {
     let engine: SSEEngine
     /// Holds the server back, and counts what waits in memory, whichever connection it came over.
     let pressure: ReadingPressure
+    /// Where the app's progress is stored; nil for nowhere.
+    private let store: (any SessionStore)?
     private let state: Locked<State>
     private let opened = Promise<Void>()
     private let ended = Promise<Void>()
@@ -48,7 +52,8 @@ final class SSEStream: Sendable {
         options: SubscribeOptions,
         announces: Bool,
         engine: SSEEngine,
-        isPaused: Bool
+        isPaused: Bool,
+        progress: (store: any SessionStore, lastEventID: String?)?
     ) {
         let configuration = engine.configuration
         let stated =
@@ -57,6 +62,8 @@ final class SSEStream: Sendable {
         self.number = number
         self.request = request
         topic = request.topic ?? ""
+        entryTopic = Self.entryTopic(of: request)
+        store = progress?.store
         self.options = options
         self.announces = announces
         self.engine = engine
@@ -74,9 +81,13 @@ final class SSEStream: Sendable {
             State(
                 machine: machine,
                 reporter: SSEReporter(topic: topic),
-                lastEventID: options.lastEventID ?? stated ?? ""
+                lastEventID: options.lastEventID ?? stated ?? progress?.lastEventID ?? ""
             )
         )
+    }
+
+    static func entryTopic(of request: Request) -> String {
+        (request.chain?.original ?? request).topic ?? ""
     }
 
     /// Asks for the stream and waits until it is open.
@@ -327,6 +338,14 @@ final class SSEStream: Sendable {
         }
     }
 
+    /// Whether a store notes how far the app has come.
+    var notesProgress: Bool { store != nil }
+
+    /// Has the store note that the app has taken an event, when it takes the message.
+    func noting(_ lastEventID: String) -> SSEDelivery? {
+        store.map { SSEDelivery(lastEventID, of: entryTopic, in: $0) }
+    }
+
     // MARK: Reports
 
     /// Tells observers what the reporter makes of an event, with the lock held, so that reports have the order of the events.
@@ -336,4 +355,24 @@ final class SSEStream: Sendable {
             engine.events.report(contentsOf: events)
         }
     }
+}
+
+/// Stores how far the app has come when it takes an event.
+final class SSEDelivery: MessageDelivery {
+    private let lastEventID: String
+    private let topic: String
+    private let store: any SessionStore
+
+    init(_ lastEventID: String, of topic: String, in store: any SessionStore) {
+        self.lastEventID = lastEventID
+        self.topic = topic
+        self.store = store
+    }
+
+    func messageWasTaken() -> MessageValidity {
+        store.setLastEventID(lastEventID, of: topic)
+        return .valid
+    }
+
+    func messageWasDropped() {}
 }

@@ -13,7 +13,7 @@ import WaybillSession
 /// Every subscription is an event stream on a connection of its own. When the stream ends, it is requested again from
 /// the last event on. It is closed when its messages are released. A `send` is an HTTP request, whose response is the
 /// reply.
-public final class SSETransport: Transport {
+public final class SSETransport: Transport, StoringTransport {
     private let engine: SSEEngine
 
     /// Makes a transport; nothing is connected yet.
@@ -23,7 +23,8 @@ public final class SSETransport: Transport {
     ///     if the configuration has none.
     ///   - configuration: The configuration.
     ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL, `limitExceeded` if the store cannot be
+    ///     read.
     public convenience init(
         url: URL,
         configuration: SSEConfiguration = SSEConfiguration(),
@@ -40,7 +41,8 @@ public final class SSETransport: Transport {
     ///   - url: The URL as text; see ``init(url:configuration:configure:)-(URL,_,_)``.
     ///   - configuration: The configuration.
     ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
-    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL.
+    /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL, `limitExceeded` if the store cannot be
+    ///     read.
     public convenience init(
         url: String,
         configuration: SSEConfiguration = SSEConfiguration(),
@@ -61,8 +63,17 @@ public final class SSETransport: Transport {
         configuration.userName = configuration.userName ?? base.address.userName
         configuration.password = configuration.password ?? base.address.password
         let links = try HTTPLinks(environment, configuration, base: base)
-        engine = SSEEngine(base: base, configuration: configuration, links: links)
+        let store = configuration.store
+        let left = try LeftMessages.reading { try store?.messages() ?? [] }
+        engine = SSEEngine(
+            base: base,
+            configuration: configuration,
+            links: links,
+            stored: store.map { ($0, left) }
+        )
     }
+
+    package var storesSends: Bool { engine.outbox != nil }
 
     deinit {
         engine.abandon()
@@ -97,9 +108,10 @@ public final class SSETransport: Transport {
     /// The openings and comments of all streams from now on.
     ///
     /// The comments are those of connections that begin after this call. Each call adds an observer, which ends with
-    /// the transport and does not keep it alive.
+    /// the transport and does not keep it alive. Of the stream events that wait, the newest are kept, 1 MiB of them at
+    /// the most.
     ///
-    /// - Parameter count: The number of stream events that may wait, at least 1; the oldest are dropped first.
+    /// - Parameter count: The number of stream events that may wait, from 1 to 1,024.
     /// - Returns: The stream events, in order for each stream.
     public func streamEvents(bufferingNewest count: Int = 1_024) -> AsyncStream<StreamEvent> {
         engine.observers.observe(keeping: count)
@@ -128,6 +140,7 @@ public final class SSETransport: Transport {
     /// not paused.
     public func pause() async {
         engine.heed(.pause)
+        await engine.flush()
     }
 
     /// Ends a pause: the streams are requested again at once, from the last event on.

@@ -17,6 +17,8 @@ package final class LeftMessages: Sendable {
         package let message: StoredMessage
         /// The request after the interceptors; nil if it is not sent.
         package var request: Request?
+        /// The attempts of the interceptors; nil without any.
+        package var attempts: RequestAttempts?
         /// What is sent, or the reason why it can never be sent.
         package let packet: Result<Packet, WaybillError>
     }
@@ -62,6 +64,9 @@ package final class LeftMessages: Sendable {
         }
     }
 
+    /// Whether no message is to be sent.
+    package var isEmpty: Bool { waiting.withLock { $0.isEmpty } }
+
     // MARK: Before they are sent
 
     /// Runs the interceptors over the messages, and makes what is sent.
@@ -102,7 +107,12 @@ package final class LeftMessages: Sendable {
             }
             let adapted = Self.result(message, request, packet)
             guard case .failure(let error) = adapted else {
-                return Prepared(message: message, request: request, packet: adapted)
+                return Prepared(
+                    message: message,
+                    request: request,
+                    attempts: attempts,
+                    packet: adapted
+                )
             }
             do {
                 guard error.code == .unsupported else { throw error }

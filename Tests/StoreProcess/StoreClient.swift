@@ -4,9 +4,10 @@
     import Waybill
     import WaybillMQTT
     import WaybillSQLite
+    import WaybillSSE
     import WaybillSTOMP
 
-    /// An MQTT or STOMP client with a store on disk.
+    /// A client with a store on disk.
     struct StoreClient {
         private let arguments: [String]
 
@@ -31,6 +32,7 @@
                     arguments[6] == "2" ? .exactlyOnce : .atLeastOnce,
                     arguments[7]
                 )
+            case "listen": try await listen(path: arguments[4], count: Int(arguments[5]) ?? 0)
             default: try await finish(path: arguments[4])
             }
         }
@@ -44,6 +46,13 @@
             var queue = OfflineQueuePolicy()
             if ProcessInfo.processInfo.environment["WAYBILL_WAITS"] == "no" {
                 queue.waitsForConnection = false
+            }
+            guard arguments[2] != "http" else {
+                return try SSETransport(url: "http://127.0.0.1:\(arguments[1])") {
+                    $0.store = store
+                    $0.responseTimeout = .seconds(3_600)
+                    $0.reconnection.initialDelay = .milliseconds(10)
+                }
             }
             guard arguments[2] != "stomp" else {
                 return try STOMPTransport(url: "stomp://guest:guest@127.0.0.1:\(arguments[1])") {
@@ -109,7 +118,10 @@
             let store = try SQLiteSessionStore(path: path)
             let transport = try transport(store, isClean: end == "clean")
             let provider = Provider<AnyEntry>(transport: transport).intercepted(Stamp())
-            let send = AnyEntry.send(topic: name, body: body, qos: qos)
+            let headers: Headers =
+                arguments[2] == "http"
+                ? ["Idempotency-Key": "\(UInt64.random(in: 0 ... .max))"] : [:]
+            let send = AnyEntry.send(topic: name, body: body, headers: headers, qos: qos)
             do {
                 switch end {
                 case "withConnection":
@@ -143,6 +155,20 @@
             case "kill", "vanish": while true { try await Task.sleep(for: .seconds(60)) }
             default: break
             }
+        }
+
+        /// Says each event of a stream, and waits for the end of the process after so many.
+        private func listen(path: String, count: Int) async throws {
+            let store = try SQLiteSessionStore(path: path)
+            let provider = Provider<AnyEntry>(transport: try transport(store))
+            var messages = try await provider.messages(.subscribe(topic: name)).makeAsyncIterator()
+            for _ in 0..<count {
+                guard let message = try await messages.next() else { break }
+                try await store.flush()
+                StoreProcess.say(message.body.text ?? "")
+            }
+            StoreProcess.say("taken")
+            while true { try await Task.sleep(for: .seconds(60)) }
         }
 
         /// Sends what the store has, and ends when it is empty.

@@ -15,7 +15,9 @@
     ///                                                                 sends one message, and ends in that way
     ///     WaybillStoreProcess finish PORT VERSION NAME PATH           sends what is stored, and ends
     ///
-    /// The version is 3 or 5, or `stomp`. The name is that of the client and of the topic.
+    ///     WaybillStoreProcess listen PORT http NAME PATH COUNT        says each event, and waits after so many
+    ///
+    /// The version is 3 or 5, or `stomp` or `http`. The name is that of the client and of the topic.
     @main
     struct StoreProcess {
         static func main() async {
@@ -25,7 +27,7 @@
                 case ("hold", 2): try hold(arguments[1])
                 case ("fill", 4): try await fill(arguments[1], arguments[2], arguments[3])
                 case ("limited", 2): try limited(arguments[1])
-                case ("send", 9), ("finish", 5), ("once", 8):
+                case ("send", 9), ("finish", 5), ("once", 8), ("listen", 6):
                     try await StoreClient(arguments).run()
                 default:
                     say("usage: see the source")

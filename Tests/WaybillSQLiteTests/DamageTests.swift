@@ -88,9 +88,9 @@ import WireTestSupport
     @Test("A file of a newer version is refused")
     func newer() throws {
         let temporary = try TemporaryStore.filled()
-        temporary.execute("PRAGMA user_version = 6")
+        temporary.execute("PRAGMA user_version = 7")
         #expect(reason(temporary) == .newerVersion)
-        temporary.execute("PRAGMA user_version = 5")
+        temporary.execute("PRAGMA user_version = 6")
         #expect(try temporary.open().messages().count == 200)
     }
 
@@ -133,6 +133,7 @@ import WireTestSupport
             ALTER TABLE message DROP COLUMN suspicious_ends;
             ALTER TABLE message DROP COLUMN is_adapted;
             ALTER TABLE message DROP COLUMN needs_token;
+            DROP TABLE stream;
             PRAGMA user_version = 3
             """
         )
@@ -153,6 +154,7 @@ import WireTestSupport
             """
             ALTER TABLE message DROP COLUMN is_adapted;
             ALTER TABLE message DROP COLUMN needs_token;
+            DROP TABLE stream;
             PRAGMA user_version = 4
             """
         )
@@ -162,6 +164,16 @@ import WireTestSupport
         _ = try store.insert(message)
         #expect(try store.messages().map(\.isAdapted) == [true, true, false])
         #expect(try store.messages().map(\.needsToken) == [true, true, false])
+    }
+
+    @Test("A file of the fifth version is brought up to date: it has no progress of streams")
+    func fifth() throws {
+        let temporary = try TemporaryStore.filled(2)
+        temporary.execute("DROP TABLE stream; PRAGMA user_version = 5")
+        let store = try temporary.open()
+        #expect(try store.lastEventID(of: "a") == nil)
+        store.setLastEventID("1", of: "a")
+        #expect(try store.lastEventID(of: "a") == "1" && store.messages().count == 2)
     }
 
     @Test("A file of the second version is brought up to date, and keeps its messages and stages")

@@ -5,6 +5,7 @@
     import Waybill
     import WaybillMQTT
     import WaybillSQLite
+    import WaybillSSE
     import WaybillTesting
     import WireTestSupport
 
@@ -12,28 +13,36 @@
     @Suite("A store and processes that end", .timeLimit(.minutes(30)))
     struct EndingProcessTests {
         enum Client: String, CaseIterable {
-            case atLeastOnce, exactlyOnce, stomp
+            case atLeastOnce, exactlyOnce, stomp, http
 
-            var version: String { self == .stomp ? "stomp" : "5" }
-            var qos: Int { self == .exactlyOnce ? 2 : 1 }
+            var version: String { self == .stomp || self == .http ? rawValue : "5" }
+            var qos: Int { self == .exactlyOnce ? 2 : self == .http ? 0 : 1 }
+            var service: LoopbackBroker.Service {
+                self == .stomp ? .stomp : self == .http ? .eventStream : .mqtt
+            }
         }
 
         private let arrivals = LineLog()
+        private let subscribers = LineLog()
         private let broker: LoopbackBroker
         private let temporary: TemporaryStore
 
         init() throws {
-            broker = try .started { [arrivals] configuration in
+            broker = try .started { [arrivals, subscribers] configuration in
                 configuration.observe = { occurrence in
-                    guard case .published(_, _, let payload, _) = occurrence else { return }
-                    arrivals.append(String(decoding: payload, as: UTF8.self))
+                    switch occurrence {
+                    case .published(_, _, let payload, _):
+                        arrivals.append(String(decoding: payload, as: UTF8.self))
+                    case .subscribed(_, let topic): subscribers.append(topic)
+                    default: break
+                    }
                 }
             }
             temporary = try TemporaryStore()
         }
 
         private func port(of client: Client) -> Int {
-            Int(broker.port(for: client == .stomp ? .stomp : .mqtt))
+            Int(broker.port(for: client.service))
         }
 
         /// Starts a process that sends a body.
@@ -110,7 +119,7 @@
         @Test(
             "A send waits without a network, and the next process sends it, however the first one ends",
             arguments: ["leave", "drop", "vanish"],
-            Client.allCases
+            [Client.atLeastOnce, .exactlyOnce, .stomp]
         )
         func offline(_ end: String, _ client: Client) async throws {
             // A port without a server.
@@ -127,22 +136,52 @@
             await broker.stop()
         }
 
-        @Test("Killed before STOMP's receipt: the next process sends it again")
-        func unanswered() async throws {
+        @Test(
+            "Killed before STOMP's receipt or the response: the next process sends it again",
+            arguments: [Client.stomp, .http]
+        )
+        func unanswered(_ client: Client) async throws {
             broker.faults.withholdsReceipts = true
-            let process = try process("x", from: .stomp, "kill")
+            let process = try process("x", from: client, "kill")
             try await waitUntil { arrivals.all == ["x"] }
             try await process.killNow()
             broker.faults.withholdsReceipts = false
-            try await finish(.stomp)
+            try await finish(client)
             #expect(arrivals.all == ["x", "x"])
+            await broker.stop()
+        }
+
+        @Test("Killed between two events of a stream: the next process misses and repeats none")
+        func stream() async throws {
+            let sender = try SSETransport(url: broker.url(for: .eventStream))
+            let provider = Provider<AnyEntry>(transport: sender)
+            var said: [String] = []
+            var number = 0
+            for round in 0..<3 {
+                let process = try ChildProcess(
+                    "WaybillStoreProcess",
+                    ["listen", "\(port(of: .http))", "http", "app", temporary.path, "4"]
+                )
+                // Without an ID a stream begins with the events from then on.
+                if round == 0 { try await waitUntil { subscribers.all.count == 1 } }
+                for _ in 0..<6 {
+                    number += 1
+                    try await provider.request(.send(topic: "app", body: .text("\(number)")))
+                }
+                try await process.waitForLine("taken")
+                try await process.killNow()
+                said += process.output.split(separator: "\n").map(String.init)
+            }
+            said.removeAll { $0 == "taken" }
+            #expect(said == (1...12).map(String.init))
+            await sender.shutdown()
             await broker.stop()
         }
 
         @Test(
             "A send that has failed is not sent by the next process",
             arguments: ["disconnect", "kill"],
-            [Client.atLeastOnce, .stomp]
+            [Client.atLeastOnce, .stomp, .http]
         )
         func failed(_ end: String, _ client: Client) async throws {
             // A port without a server.

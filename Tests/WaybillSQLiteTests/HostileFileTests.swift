@@ -133,6 +133,8 @@ import WireTestSupport
             .opens([0, 1, 2])
         ),
         Row("DROP TABLE received", .fails(.corrupt)),
+        Row("DROP TABLE stream", .fails(.corrupt)),
+        Row("INSERT INTO stream VALUES (9223372036854775807, x'61', 'b')", .opens([0, 1, 2])),
         Row("DROP TABLE store", .fails(.corrupt)),
         Row("ALTER TABLE message RENAME COLUMN body TO content", .fails(.corrupt)),
         Row(
@@ -173,6 +175,7 @@ import WireTestSupport
             .opens([0, 1, 2], told: [0])
         ),
         Row("ALTER TABLE message RENAME COLUMN is_text TO was_text", .fails(.corrupt)),
+        Row("PRAGMA user_version = 5", .fails(.corrupt)),
         Row("PRAGMA user_version = 4", .fails(.corrupt)),
         Row("PRAGMA user_version = 3", .fails(.corrupt)),
         Row("PRAGMA user_version = 2", .fails(.corrupt)),

@@ -105,6 +105,33 @@ import WireTestSupport
         #expect(try again.messages().numbers == [3])
     }
 
+    @Test("Progress of streams: the last ID, by the bytes of the topic, of the last 1,000 streams")
+    func progress() async throws {
+        let temporary = try TemporaryStore()
+        var store = try temporary.open()
+        for number in 1...1_002 { store.setLastEventID("\(number)", of: "t/\(number)") }
+        try await store.flush()
+        for number in 1...3 { store.setLastEventID("\(number)", of: "e\u{301}") }
+        store.setLastEventID("\u{0}ü", of: "\u{E9}")
+        store.setLastEventID("x", of: "gone")
+        store.setLastEventID("", of: "gone")
+        store.setLastEventID(String(repeating: "x", count: 1_025), of: "long")
+        try await store.flush()
+        store.close()
+        store = try temporary.open()
+        #expect(try store.lastEventID(of: "e\u{301}") == "3")
+        #expect(try store.lastEventID(of: "\u{E9}") == "\u{0}ü")
+        for topic in ["gone", "long", "never"] { #expect(try store.lastEventID(of: topic) == nil) }
+        let known = try (1...1_002).filter { try store.lastEventID(of: "t/\($0)") != nil }
+        #expect(known.count == 998)
+        store.removeAll()
+        #expect(try store.lastEventID(of: "\u{E9}") == nil)
+        store.close()
+        temporary.execute("INSERT INTO stream VALUES (1, x'61', x'FF')")
+        store = try temporary.open()
+        #expect(throws: SQLiteStoreError.self) { try store.lastEventID(of: "a") }
+    }
+
     @Test("What is too old is dropped when the store is read, and told")
     func expiry() throws {
         let temporary = try TemporaryStore()

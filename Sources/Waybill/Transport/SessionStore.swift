@@ -1,6 +1,6 @@
 import WireCore
 
-/// Stores the unacknowledged messages and pending unsubscribes of a transport, also beyond the end of the process.
+/// Stores the unacknowledged messages of a transport, and how far it has come, also beyond the end of the process.
 ///
 /// A message is stored before it is sent, and removed when its call has ended in any way, since the caller then knows
 /// the outcome. In a store that keeps exchanges, a message of QoS 2 is removed when its exchange has ended, also after
@@ -15,8 +15,8 @@ import WireCore
 /// exchanges continue over the end of the process.
 ///
 /// Calls come from any thread, also from that of the event loop. All functions except ``insert(_:)``, ``messages()``,
-/// ``pendingUnsubscribes()``, ``beginSession(_:)``, ``receivedIdentifiers()`` and ``removeAll()`` have to return
-/// without waiting for a disk.
+/// ``pendingUnsubscribes()``, ``beginSession(_:)``, ``receivedIdentifiers()``, ``lastEventID(of:)`` and ``removeAll()``
+/// have to return without waiting for a disk.
 public protocol SessionStore: Sendable {
     /// Stores a message durably before it returns.
     ///
@@ -126,6 +126,22 @@ public protocol SessionStore: Sendable {
     ///
     /// - Throws: Any error; the transport is not made, because it would deliver messages twice.
     func receivedIdentifiers() throws -> [UInt16]
+
+    /// Stores the ID of the last event that the app has taken from an event stream (HTML Standard, 9.2.4).
+    ///
+    /// By default nothing happens: then each subscription begins with the events from then on.
+    ///
+    /// - Parameters:
+    ///   - id: The ID, as the server has sent it; empty if it has none any more.
+    ///   - topic: The topic of the stream.
+    func setLastEventID(_ id: String, of topic: String)
+
+    /// Returns the ID of the last event that the app has taken from an event stream.
+    ///
+    /// - Parameter topic: The topic of the stream.
+    /// - Returns: The ID; nil, the default, for none.
+    /// - Throws: Any error; the subscription fails with `limitExceeded`, because events would be missed.
+    func lastEventID(of topic: String) throws -> String?
 }
 
 extension SessionStore {
@@ -176,6 +192,12 @@ extension SessionStore {
 
     /// Returns no identifiers.
     public func receivedIdentifiers() -> [UInt16] { [] }
+
+    /// Does nothing.
+    public func setLastEventID(_ id: String, of topic: String) {}
+
+    /// Returns nil.
+    public func lastEventID(of topic: String) -> String? { nil }
 }
 
 /// A store in memory, for several transports of one process and for tests.
@@ -187,6 +209,7 @@ public final class InMemorySessionStore: SessionStore {
         /// The name of the session whose exchanges are kept.
         var session: String?
         var received: Set<UInt16> = []
+        var lastEventIDs: [WireName: String] = [:]
 
         mutating func loseSession() {
             for id in messages.keys { messages[id]?.stage = .published }
@@ -228,6 +251,7 @@ public final class InMemorySessionStore: SessionStore {
             state.messages = [:]
             state.filters = []
             state.received = []
+            state.lastEventIDs = [:]
         }
     }
 
@@ -282,4 +306,14 @@ public final class InMemorySessionStore: SessionStore {
 
     /// Returns the stored identifiers.
     public func receivedIdentifiers() -> [UInt16] { state.withLock { $0.received.sorted() } }
+
+    /// Stores the ID of an event.
+    public func setLastEventID(_ id: String, of topic: String) {
+        state.withLock { $0.lastEventIDs[topic] = id.isEmpty ? nil : id }
+    }
+
+    /// Returns the ID that was stored last.
+    public func lastEventID(of topic: String) -> String? {
+        state.withLock { $0.lastEventIDs[topic] }
+    }
 }

@@ -1,0 +1,123 @@
+import Waybill
+import WaybillLink
+import WaybillSession
+import WireCore
+
+/// Sends the requests that an earlier process has left in the store, beside those of this one.
+///
+/// HTTP has no connection whose begin could send them. The first request or stream of the transport begins it, with the
+/// interceptors of its provider. They are sent one after another, in order.
+///
+/// | a request | then |
+/// | --- | --- |
+/// | a response with 2xx | removed from the store, and reported |
+/// | an error that the interceptors retry | sent again, as they say |
+/// | any other error that may pass, or an interceptor fails | sent again after a wait of the reconnection policy |
+/// | any other error | given up, and reported |
+/// | the transport is shut down, or the policy has no further attempt | stays for the next transport |
+final class SSELeftMessages: Sendable {
+    private enum State: Sendable {
+        case idle
+        case running(Task<Void, Never>)
+        case ended
+    }
+
+    private let left: LeftMessages
+    private let policy: ReconnectionPolicy
+    private let environment: LinkEnvironment
+    private let state = Locked(State.idle)
+
+    /// - Parameters:
+    ///   - left: The messages.
+    ///   - policy: The waits between attempts.
+    ///   - environment: Provides the clock and random numbers.
+    init(_ left: LeftMessages, _ policy: ReconnectionPolicy, in environment: LinkEnvironment) {
+        self.left = left
+        self.policy = policy
+        self.environment = environment
+    }
+
+    /// Begins to send; does nothing at later calls.
+    ///
+    /// - Parameters:
+    ///   - chain: The interceptors of a provider; nil without any.
+    ///   - send: Sends a request.
+    func begin(
+        _ chain: RequestChain?,
+        _ send: @escaping @Sendable (Request, SendOptions) async throws -> Receipt
+    ) {
+        state.withLock { state in
+            guard case .idle = state else { return }
+            state = .running(Task { @concurrent [self] in try? await run(chain, send) })
+        }
+    }
+
+    /// Ends without waiting.
+    func end() {
+        let task: Task<Void, Never>? = state.withLock { state in
+            defer { state = .ended }
+            guard case .running(let task) = state else { return nil }
+            return task
+        }
+        task?.cancel()
+    }
+
+    private func run(
+        _ chain: RequestChain?,
+        _ send: (Request, SendOptions) async throws -> Receipt
+    ) async throws {
+        var schedule = ReconnectionSchedule(policy)
+        while !left.isEmpty {
+            var failure = WaybillError(.interceptorFailed, "an interceptor has failed")
+            for item in try await left.prepare(chain, packet: { $2 }) {
+                do {
+                    try await self.send(item, send)
+                    schedule.restart()
+                } catch let error as WaybillError {
+                    failure = error
+                    break
+                }
+            }
+            guard !left.isEmpty else { return }
+            let cause = WaybillError(.connectionLost, failure.message, restating: failure)
+            let (now, random) = (environment.clock.now, environment.random)
+            guard let delay = schedule.delay(after: cause, at: now, random: random) else { return }
+            _ = try await Promise<Void>().value(within: delay, by: environment.clock)
+        }
+    }
+
+    /// Sends one message, as often as the interceptors say.
+    ///
+    /// - Throws: A `WaybillError` if it is to be sent later; `CancellationError`.
+    private func send(
+        _ item: LeftMessages.Prepared<SendOptions>,
+        _ send: (Request, SendOptions) async throws -> Receipt
+    ) async throws {
+        var (request, options, attempts) = (item.request, item.packet, item.attempts)
+        do {
+            while true {
+                do {
+                    _ = try await send(
+                        request ?? Request(topic: item.message.topic, command: .send),
+                        options.get()
+                    )
+                    return finish(item.message, nil)
+                } catch let error as WaybillError {
+                    guard error.code != .shutDown, attempts != nil else { throw error }
+                    try await attempts?.waitForRetry(after: error)
+                    request = try await attempts?.next()
+                    if case .send(let next)? = request?.command { options = .success(next) }
+                }
+            }
+        } catch let error as WaybillError {
+            let mayPass = error.isRetryable || error.code == .interceptorFailed
+            guard error.code != .shutDown, !mayPass else { throw error }
+            finish(item.message, error)
+        }
+    }
+
+    private func finish(_ message: StoredMessage, _ error: WaybillError?) {
+        left.take([message.id])
+        left.end(message, error)
+    }
+}
