@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -41,6 +42,11 @@ int waybill_epoll_wait(int epfd, struct epoll_event *events, int capacity, int64
 
 int waybill_accept(int listener) {
     return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+int waybill_unacknowledged(int descriptor) {
+    int count = 0;
+    return ioctl(descriptor, TIOCOUTQ, &count) == 0 ? count : -1;
 }
 
 void waybill_prepare_thread(const char *name, uint64_t timer_slack) {

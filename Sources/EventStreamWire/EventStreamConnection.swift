@@ -52,9 +52,6 @@ package struct EventStreamConnection: ProtocolCore {
     private var isUnparsed = false
     package private(set) var hasMoreInput = false
 
-    /// The part of a refusal's body that is kept: 64 KiB.
-    private static let refusalLimit = 65_536
-
     /// - Parameters:
     ///   - lastEventID: The id of the last event of an earlier stream.
     ///   - limits: The limits of data gathered from a stream.
@@ -149,7 +146,7 @@ package struct EventStreamConnection: ProtocolCore {
     }
 
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
-        var turn = Turn(eventCount)
+        var turn = beginTurn()
         handlePending(&turn)
         while !turn.isOver {
             http.receive(&buffer, at: now)
@@ -177,8 +174,13 @@ package struct EventStreamConnection: ProtocolCore {
 
     // MARK: The answer
 
-    /// The amount of work that one call may do.
+    /// The amount of work that one call may do, besides the lines of the parser.
     private struct Turn {
+        /// The lines that one call may read.
+        static let maximumLineCount = 4_096
+        /// The bytes that one call may decompress, and 16 KiB more.
+        private static let maximumByteCount = 64 << 10
+
         private let eventLimit: Int
         private var byteCount = 0
         fileprivate var isOver = false
@@ -191,14 +193,19 @@ package struct EventStreamConnection: ProtocolCore {
         mutating func note(_ eventCount: Int, byteCount more: Int = 0) {
             byteCount += more
             isOver =
-                eventCount >= eventLimit || byteCount >= ReceiveTurn.maximumByteCount
+                eventCount >= eventLimit || byteCount >= Self.maximumByteCount
         }
+    }
+
+    private mutating func beginTurn() -> Turn {
+        parser.linesLeft = Turn.maximumLineCount
+        return Turn(eventCount)
     }
 
     /// Handles the events after an end of stream or a timeout.
     private mutating func handleResponse() {
         pending += http.takeEvents()
-        var turn = Turn(eventCount)
+        var turn = beginTurn()
         handlePending(&turn)
         hasMoreInput = !isFinished && turn.isOver
     }
@@ -237,10 +244,12 @@ package struct EventStreamConnection: ProtocolCore {
         guard head.status == 200,
             HTTPSyntax.areSameName(HTTPSyntax.trimmed(media), "text/event-stream")
         else {
-            let body = HTTPBodyCollector(limit: Self.refusalLimit, decoder: decoder)
+            let body = HTTPBodyCollector(
+                limit: HTTPBodyCollector.refusalLimit,
+                decoder: decoder
+            )
             state = .refused(head, body)
-            // The end of a refusal is awaited no longer than its head.
-            http.limitWhole()
+            http.limitRefusal()
             return
         }
         if let coding = codings.first, decoder == nil { return close(.unknownCoding(coding)) }
@@ -293,7 +302,11 @@ package struct EventStreamConnection: ProtocolCore {
                     for comment in parser.takeComments() { report(.comment(comment)) }
                 }
                 if let skipped = parser.takeSkipped() { report(.skipped(skipped)) }
-                guard let event else { break }
+                guard let event else {
+                    guard parser.linesLeft <= 0 else { break }
+                    // The rest of the buffer is for the next turn.
+                    return turn.isOver = true
+                }
                 if !arrivals.append(event, readFrom: buffer) {
                     endArrivals()
                     _ = arrivals.append(event, readFrom: buffer)

@@ -10,6 +10,8 @@ package struct EventStreamParser: Sendable {
     private let keepsComments: Bool
     private var comments: [String] = []
     private var failure: EventStreamViolation?
+    /// The number of lines that ``next(_:)`` may yet read: a few compressed bytes can hold millions.
+    package var linesLeft = Int.max
 
     /// Whether a byte order mark may still come: only at the very start.
     private var isAtStart = true
@@ -67,7 +69,7 @@ package struct EventStreamParser: Sendable {
     ///
     /// An event above a limit is skipped: its data is not kept, and its id counts.
     ///
-    /// - Returns: The event, or nil when more bytes are needed.
+    /// - Returns: The event, or nil when more bytes are needed, or when ``linesLeft`` is zero.
     /// - Throws: `EventStreamViolation`, and again at every later call.
     package mutating func next(
         _ buffer: inout ReceiveBuffer
@@ -109,7 +111,7 @@ package struct EventStreamParser: Sendable {
         of buffer: ReceiveBuffer,
         from cursor: inout Int
     ) throws(EventStreamViolation) -> EventStreamEvent? {
-        while true {
+        while linesLeft > 0 {
             if mayContinueLineEnd {
                 guard cursor < bytes.count else { return nil }
                 mayContinueLineEnd = false
@@ -126,6 +128,7 @@ package struct EventStreamParser: Sendable {
             }
             guard let end = found else { return nil }
             scanned = 0
+            linesLeft -= 1
             mayContinueLineEnd = bytes[end] == Self.carriageReturn
             let start = cursor
             cursor = end + 1
@@ -135,6 +138,7 @@ package struct EventStreamParser: Sendable {
                 return event
             }
         }
+        return nil
     }
 
     private static let lineFeed = UInt8(ascii: "\n")

@@ -14,6 +14,12 @@ package struct HTTPBodyCollector: Sendable {
         self.decoder = decoder
     }
 
+    /// The part of a refusal's body that is kept, in bytes: 64 KiB.
+    package static let refusalLimit = 64 << 10
+
+    /// Whether the limit is reached.
+    package var isFull: Bool { bytes.count >= limit }
+
     /// Whether the coded data so far ends in the middle.
     package var isIncomplete: Bool { decoder?.isIncomplete ?? false }
 

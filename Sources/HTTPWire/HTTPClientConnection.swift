@@ -105,9 +105,14 @@ package struct HTTPClientConnection: ProtocolCore {
         if !isHeld { responseDeadline = now.advanced(by: responseTimeout) }
     }
 
-    /// Applies the time limit of the head to the rest of the present response.
-    package mutating func limitWhole() {
+    /// The longest wait for the rest of a refusal, whose head says what matters: 1 second.
+    package static let refusalTime = Duration.seconds(1)
+
+    /// Limits the rest of the present response to ``refusalTime``, or to what is left of the time for the whole.
+    package mutating func limitRefusal() {
         isWholeLimited = true
+        responseTimeout = min(responseTimeout, Self.refusalTime)
+        responseDeadline = min(responseDeadline, lastReceived.advanced(by: Self.refusalTime))
     }
 
     // MARK: ProtocolCore

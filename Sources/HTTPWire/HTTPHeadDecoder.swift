@@ -37,9 +37,17 @@ package struct HTTPHeadDecoder: Sendable {
     package mutating func nextResponse(
         _ buffer: inout ReceiveBuffer
     ) throws(HTTPViolation) -> HTTPResponseHead? {
-        try next(&buffer) { (line, headers) throws(HTTPViolation) in
+        // Said at once: what is no HTTP may never have an end of a line.
+        if failure == nil, lines.isEmpty, !Self.mayBeResponse(buffer) {
+            failure = .malformedStatusLine
+        }
+        return try next(&buffer) { (line, headers) throws(HTTPViolation) in
             try Self.response(line, headers)
         }
+    }
+
+    private static func mayBeResponse(_ buffer: ReceiveBuffer) -> Bool {
+        buffer.withUnsafeBytes { bytes in zip(bytes, "HTTP/".utf8).allSatisfy { $0 == $1 } }
     }
 
     /// Takes the head of a request; empty lines before it are skipped (RFC 9112, 2.2).

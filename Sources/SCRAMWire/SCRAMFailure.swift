@@ -51,7 +51,7 @@ extension SCRAMFailure: CustomStringConvertible {
         case .iterationsOutOfRange(let count, let allowed):
             "\(count) iterations, outside of \(allowed.lowerBound) to \(allowed.upperBound)"
         case .signatureMismatch: "the signature is wrong: the peer does not know the password"
-        case .refused(let error): "the server refused: \(error.escaped)"
+        case .refused(let error): "the server refused: \(error.excerpt)"
         }
     }
 }

@@ -62,6 +62,11 @@ package protocol ByteStream: AnyObject, Sendable {
     /// False if the stream cannot know.
     var hasInput: Bool { get }
 
+    /// The number of bytes that the peer's system has taken so far, and of those that wait for it in this one's.
+    ///
+    /// Nil if the stream cannot know.
+    var sendQueue: SendQueue? { get }
+
     /// The TLS properties of the stream, or of the stream below it; nil without TLS.
     var tls: TLSAgreement? { get }
 }
@@ -73,7 +78,25 @@ extension ByteStream {
 
     package var hasInput: Bool { false }
 
+    package var sendQueue: SendQueue? { nil }
+
     package var tls: TLSAgreement? { nil }
+}
+
+/// What the system has of the bytes that were written to a stream.
+package struct SendQueue: Equatable, Sendable {
+    /// The number of bytes that the peer's system has acknowledged.
+    package var taken: UInt64
+    /// The number of bytes that it has not.
+    package var waiting: Int
+
+    package init(taken: UInt64, waiting: Int) {
+        self.taken = taken
+        self.waiting = waiting
+    }
+
+    /// The number of bytes that were taken, in few bits, and never 0: it tells whether two bytes or more were taken.
+    var place: UInt32 { UInt32(truncatingIfNeeded: taken) | 1 }
 }
 
 /// The result of a read.

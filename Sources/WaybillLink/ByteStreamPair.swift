@@ -23,6 +23,8 @@ package final class ByteStreamPair: Sendable {
         var receiver: (any ByteStreamReceiver)?
         var life = Life.open
         var inbox: [UInt8] = []
+        /// The number of bytes that the other side has written.
+        var arrivedByteCount: UInt64 = 0
         /// Whether the other side writes no more.
         var inboxIsComplete = false
         var isReading = true
@@ -146,8 +148,20 @@ package final class ByteStreamPair: Sendable {
                 state.sides[peer].inbox.append(
                     contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(count))
                 )
+                state.sides[peer].arrivedByteCount += UInt64(count)
                 state.signalReadable(peer)
                 return count
+            }
+        }
+
+        /// What the other side has not read waits: there is no system between them.
+        var sendQueue: SendQueue? {
+            pair.state.withLock { state in
+                let waiting = state.sides[peer].inbox.count
+                return SendQueue(
+                    taken: state.sides[peer].arrivedByteCount - UInt64(waiting),
+                    waiting: waiting
+                )
             }
         }
 

@@ -301,9 +301,11 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
         // The coarse clock may be behind the deadline that has just passed.
         let now = max(timers.now, deadline)
         var mustCut = false
+        let queue = stream.sendQueue
         let next = state.withLock { state in
             state.timer.noteFired(deadline)
             guard !state.isOver else { return DriverSteps() }
+            state.look(at: queue, now)
             state.core.advance(to: now)
             mustCut = state.takeCut(at: now)
             return state.stepsAfterCall(.immediate, grewFrom: 0, by: timers)

@@ -89,6 +89,8 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     /// Whether the peer ended its write direction before this side began to close.
     private var peerHasFinished = false
     private var holds: Holds = []
+    /// The place of the system's send queue at the last look; 0 if no bytes waited in it.
+    private var queuePlace: UInt32 = 0
     private var hold = ReadingHold()
     /// The number of unsent bytes that answer the peer; at most all of them.
     private var answerByteCount = 0
@@ -406,6 +408,13 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     }
 
     // MARK: Timers
+
+    /// Looks whether the peer takes bytes; the core is told before its time goes on.
+    mutating func look(at queue: SendQueue?, _ now: WireInstant) {
+        // Only what waited before counts: the system of a program that hangs takes the bytes of a ping, too.
+        if let queue, queuePlace != 0, queue.place != queuePlace { core.noteProgress(at: now) }
+        queuePlace = queue.map { $0.waiting > 0 ? $0.place : 0 } ?? 0
+    }
 
     /// The deadline to arm now, unless an earlier one is armed.
     mutating func deadlineToArm(at now: WireInstant) -> WireInstant? {

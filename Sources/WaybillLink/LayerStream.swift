@@ -191,6 +191,7 @@ package final class LayerStream<Layer: StreamLayer>: ByteStream, ByteStreamRecei
 
     package var tls: TLSAgreement? { state.withLock { $0.layer.tls } ?? base.tls }
     package var hasInput: Bool { base.hasInput }
+    package var sendQueue: SendQueue? { base.sendQueue }
     package func scheduleFlush() -> Bool { base.scheduleFlush() }
     package func readAgain() { base.readAgain() }
     package func close() { base.close() }

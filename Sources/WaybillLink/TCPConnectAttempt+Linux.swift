@@ -115,6 +115,7 @@
                 let descriptor = try Socket.open(family: address.family)
                 opened = descriptor
                 Socket.disableDelay(descriptor)
+                Socket.limitUnsent(descriptor)
                 Socket.keepAlive(descriptor)
                 let result = Socket.beginConnecting(descriptor, to: address)
                 guard result == 0 || result == EINPROGRESS else {

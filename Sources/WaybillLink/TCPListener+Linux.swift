@@ -64,6 +64,7 @@
                 let descriptor = state.withLock { $0.descriptor }
                 guard descriptor >= 0, let accepted = Socket.accept(descriptor) else { return }
                 Socket.disableDelay(accepted)
+                Socket.limitUnsent(accepted)
                 Socket.keepAlive(accepted)
                 guard let used = try? SharedEventLoop.acquire() else {
                     Socket.release(accepted)

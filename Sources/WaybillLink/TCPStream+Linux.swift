@@ -26,6 +26,7 @@
             var hasScheduledFlush = false
             var isClosing = false
             var acknowledgements = QuickAcknowledgements()
+            var writtenByteCount: UInt64 = 0
 
             var interest: UInt32 {
                 (isReading ? EPOLLIN.rawValue : 0) | (wantsToWrite ? EPOLLOUT.rawValue : 0)
@@ -73,6 +74,7 @@
                 guard state.descriptor >= 0, !state.isClosing else { throw .closed }
                 let written = try Socket.write(bytes, to: state.descriptor)
                 state.acknowledgements.noteWrite()
+                state.writtenByteCount += UInt64(written)
                 if written < bytes.count, !state.wantsToWrite {
                     state.wantsToWrite = true
                     update(state)
@@ -94,6 +96,16 @@
             state.withLock { state in
                 guard state.descriptor >= 0, !state.isClosing else { return true }
                 return Socket.isReadable(state.descriptor)
+            }
+        }
+
+        var sendQueue: SendQueue? {
+            state.withLock { state in
+                guard state.descriptor >= 0, !state.isClosing,
+                    let waiting = Socket.unacknowledgedByteCount(state.descriptor)
+                else { return nil }
+                let taken = state.writtenByteCount - min(UInt64(waiting), state.writtenByteCount)
+                return SendQueue(taken: taken, waiting: waiting)
             }
         }
 

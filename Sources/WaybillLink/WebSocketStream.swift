@@ -250,6 +250,13 @@ package final class WebSocketStream: ByteStream {
         return count > 0 ? .bytes(count) : .nothing
     }
 
+    /// What waits in the driver below counts as waiting, too.
+    package var sendQueue: SendQueue? {
+        guard var queue = driver.stream.sendQueue else { return nil }
+        queue.waiting += driver.unsentByteCount
+        return queue
+    }
+
     /// False, because the driver below gathers.
     package func scheduleFlush() -> Bool { false }
 

@@ -34,8 +34,10 @@ package struct MQTTSessionOwner: Sendable {
 
     /// Notes that the server has accepted the last CONNECT.
     ///
-    /// - Parameter assigned: The identifier that CONNACK assigns; nil if the client has chosen it.
+    /// - Parameter assigned: The identifier that CONNACK assigns; nil if the client has chosen it. One that was not asked
+    ///   for changes nothing: the next CONNECT names the client's own again, and means the same session.
     package mutating func noteConnected(assigned: String?) {
+        let assigned = requested.isEmpty ? assigned : nil
         let next = assigned ?? requested
         // A reconnection names the assigned identifier in its CONNECT.
         isAssigned = assigned != nil || (isAssigned && isSame(as: next))

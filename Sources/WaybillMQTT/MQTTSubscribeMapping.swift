@@ -146,7 +146,7 @@ enum MQTTSubscribeMapping {
         version: MQTTVersion
     ) throws(WaybillError) -> [String] {
         guard request.body.isEmpty else {
-            throw MQTTMapping.unsupported("the body of an unsubscribe", request)
+            throw MQTTMapping.unsupported("body of an unsubscribe", request)
         }
         if version != .v5 {
             try MQTTMapping.refuse([.headers: request.statesHeaders], request, version)

@@ -35,7 +35,7 @@ extension EventSource {
 
 extension EventSource.Event: CustomStringConvertible {
     /// Type and length, never the data.
-    public var description: String { "event \(type.escaped) (\(data.utf8.count) bytes)" }
+    public var description: String { "event \(type.excerpt) (\(data.utf8.count) bytes)" }
 }
 
 extension EventSource.Event: CustomDebugStringConvertible, CustomReflectable {

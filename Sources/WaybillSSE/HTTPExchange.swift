@@ -170,13 +170,14 @@ final class HTTPExchange: Sendable {
             let coding = codings.count == 1 ? codings[0] : nil
             // A body with an unknown coding, or with several, is left to the caller.
             state.body = HTTPBodyCollector(
-                limit: limit + 1,
+                limit: Self.isRefusal(head) ? HTTPBodyCollector.refusalLimit : limit + 1,
                 decoder: state.isInvited ? coding.flatMap { HTTPContentDecoder(coding: $0) } : nil
             )
             let isUninvited =
                 !state.isInvited && codings.contains(where: HTTPContentDecoder.isKnown)
             return isUninvited && !Self.isRefusal(head) ? codings.first : nil
         }
+        if Self.isRefusal(head) { driver.withCore { core, _ in core.limitRefusal() } }
         guard let uninvited else { return }
         fail(SSEMapping.uninvited(uninvited))
         driver.close()
@@ -204,9 +205,13 @@ final class HTTPExchange: Sendable {
 
     /// Gathers the body, up to the limit.
     private func take(_ slice: ByteSlice) {
-        guard !state.withLock({ $0.body.append(slice) }) else { return }
-        let message = "the response is longer than \(limit) bytes, or broken"
-        finish(WaybillError(.limitExceeded, message))
+        let (wantsMore, isFull) = state.withLock { ($0.body.append(slice), $0.body.isFull) }
+        guard !wantsMore else { return }
+        finish(
+            isFull
+                ? WaybillError(.limitExceeded, "the response is longer than \(limit) bytes")
+                : SSEMapping.invalidCoding
+        )
         driver.close()
     }
 
@@ -219,8 +224,7 @@ final class HTTPExchange: Sendable {
             let isCut = state.body.isIncomplete
             let failure = isRefusal ? nil : error ?? (isCut ? Self.cutShort : nil)
             if !isReusable || failure != nil { state.isUsable = false }
-            let bytes = state.body.bytes
-            let body = bytes.count > limit ? Array(bytes.prefix(limit)) : bytes
+            let body = state.body.bytes
             let response = state.head.map { HTTPPool.Response(head: $0, body: body, tls: tls) }
             state.body = HTTPBodyCollector(limit: 0)
             return (state.pending.take(), response, failure)
@@ -241,6 +245,6 @@ final class HTTPExchange: Sendable {
         "the compressed response was cut short"
     )
 
-    /// How long a body may be.
-    private var limit: Int { min(max(configuration.maximumEventSize, 0), .max - 1) }
+    /// How long the body of a reply may be.
+    private var limit: Int { min(max(configuration.maximumReplySize, 0), .max - 1) }
 }

@@ -59,14 +59,13 @@ final class HTTPPool: Sendable {
         _ timeout: Duration?
     ) async throws -> Response {
         var plan = plan
+        var left = timeout ?? configuration.responseTimeout
         for _ in 0...max(configuration.maximumRedirects, 0) {
             let response: Response
+            let begun = clock.now
             do {
                 // A redirect counts from the host that has answered.
-                (response, plan.target) = try await exchange(
-                    plan,
-                    timeout ?? configuration.responseTimeout
-                )
+                (response, plan.target) = try await exchange(plan, left)
             } catch let error as WaybillError {
                 throw error.about(request)
             }
@@ -75,6 +74,8 @@ final class HTTPPool: Sendable {
                 && response.head.headers.first("location") != nil
             guard isRedirect else { return response }
             plan = try plan.redirected(by: response.head)
+            // The time counts once, over all redirects.
+            left = max(left - begun.duration(to: clock.now), .zero)
         }
         let limit = configuration.maximumRedirects
         throw WaybillError(.rejected, "more than \(limit) redirects").about(request)

@@ -101,9 +101,15 @@ package enum SSEMapping {
             WaybillError(.limitExceeded, "\(violation)")
         case .unknownCoding(let coding): uninvited(coding)
         case .invalidCoding:
-            WaybillError(.protocolViolation, "the response does not match its content coding")
+            invalidCoding
         }
     }
+
+    /// Coded data that is broken: often a fault of the way, which another attempt may not have.
+    static let invalidCoding = WaybillError(
+        .protocolViolation,
+        "the response does not match its content coding"
+    )
 
     /// An answer in a content coding that was not asked for, which is the server's fault (RFC 9110, 12.5.3).
     static func uninvited(_ coding: String) -> WaybillError {

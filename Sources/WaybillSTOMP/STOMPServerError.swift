@@ -37,7 +37,7 @@ extension STOMPServerError: CustomStringConvertible {
     /// The short description.
     ///
     /// It never contains the body, which may repeat the request.
-    public var description: String { message?.escaped ?? "ERROR without a message" }
+    public var description: String { message?.excerpt ?? "ERROR without a message" }
 }
 
 extension STOMPServerError: CustomDebugStringConvertible, CustomReflectable {

@@ -19,6 +19,14 @@ extension String {
         }
     }
 
+    /// A peer's text for a description: ``escaped``, and no more than 256 characters of it.
+    package var excerpt: String {
+        guard utf8.count > 256, let end = index(startIndex, offsetBy: 256, limitedBy: endIndex),
+            end < endIndex
+        else { return escaped }
+        return String(self[..<end]).escaped + "…"
+    }
+
     private static func isDeceptive(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         // C0, delete and C1.

@@ -54,6 +54,11 @@ package protocol ProtocolCore: Sendable {
     ///   - now: The current time.
     mutating func noteGiven(isRest: Bool, at now: WireInstant)
 
+    /// Notes that the peer's system has taken more of the bytes that waited in this one's.
+    ///
+    /// Told before ``advance(to:)``: a peer that takes bytes is alive, even if it has not answered yet.
+    mutating func noteProgress(at now: WireInstant)
+
     /// Notes that the peer will send nothing more.
     mutating func receiveEndOfStream(at now: WireInstant)
 
@@ -81,6 +86,8 @@ extension ProtocolCore {
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {}
 
     package mutating func noteGiven(isRest: Bool, at now: WireInstant) {}
+
+    package mutating func noteProgress(at now: WireInstant) {}
 
     package mutating func receiveLoss(at now: WireInstant) {
         receiveEndOfStream(at: now)

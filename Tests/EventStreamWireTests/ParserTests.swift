@@ -1,4 +1,5 @@
 import EventStreamWire
+import HTTPWire
 import Testing
 import WireCore
 import WireTestSupport
@@ -48,6 +49,54 @@ import WireTestSupport
                 #expect(comments == (keepsComments ? ["one", "two", "", ":3"] : []))
             }
         }
+    }
+
+    @Test(
+        "A call reads no more lines than it may, and the next one goes on there",
+        arguments: 1...6
+    )
+    func turns(_ limit: Int) throws {
+        let bytes = Array(":\n:\r\ndata: 1\ndata: 2\n\n:\rdata: 3\n\n".utf8)
+        var parser = EventStreamParser()
+        var buffer = ReceiveBuffer(capacity: 16)
+        buffer.append(bytes)
+        var texts: [String] = []
+        var calls = 0
+        while buffer.count > 0, calls < 20 {
+            parser.linesLeft = limit
+            calls += 1
+            while let event = try parser.next(&buffer) { texts.append(event.text) }
+        }
+        #expect(texts == ["1\n2", "3"])
+        #expect(calls == (8 + limit - 1) / limit)
+    }
+
+    @Test("A turn of a stream ends after 4,096 lines, whether or not they make an event")
+    func lineTurns() throws {
+        var core = EventStreamConnection(
+            lastEventID: "",
+            limits: EventStreamLimits(),
+            idleTimeout: nil
+        )
+        let head = HTTPRequestHead(method: "GET", target: "/", headers: ["Host": "h"])
+        try core.request(head, body: [UInt8](), timeout: .seconds(1), at: .zero)
+        let lines = String(repeating: ":\n", count: 10_000)
+        var buffer = ReceiveBuffer(capacity: 16)
+        buffer.append(
+            Array(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n\(lines)data: x\n\n".utf8
+            )
+        )
+        var counts: [Int] = []
+        repeat {
+            core.receive(&buffer, at: .zero)
+            counts.append(
+                core.takeEvents().reduce(0) {
+                    if case .events(let events) = $1 { $0 + events.count } else { $0 }
+                }
+            )
+        } while core.hasMoreInput && counts.count < 10
+        #expect(counts == [0, 0, 1])
     }
 
     /// Every way in which a network can deliver the bytes: whole, byte by byte, cut in two at every place.

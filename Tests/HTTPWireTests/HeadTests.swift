@@ -133,6 +133,7 @@ import WireTestSupport
         ),
         ("\r\nHTTP/1.1 200 OK\r\n\r\n", .malformedStatusLine),
         ("ICY 200 OK\r\n\r\n", .malformedStatusLine),
+        ("SSH-2.0-without an end", .malformedStatusLine),
         ("HTTP/1.1 20 OK\r\n\r\n", .malformedStatusLine),
         ("HTTP/1.1 099 OK\r\n\r\n", .malformedStatusLine),
         ("HTTP/1.1 600 OK\r\n\r\n", .malformedStatusLine),

@@ -94,6 +94,95 @@ import WireTestSupport
         #expect(!pair.server.isFinished && !pair.client.isFinished)
     }
 
+    @Test(
+        "While a large message comes slowly, a ping is due every interval, and the server is alive"
+    )
+    func slowMessage() throws {
+        var harness = try ClientHarness(
+            .v5,
+            connect: MQTTConnect(clientIdentifier: "c", keepAlive: 10)
+        )
+        var writer = ByteWriter()
+        let publish = MQTTPublish(
+            topic: "t",
+            payload: ByteSlice(copying: [UInt8](repeating: 0, count: 95))
+        )
+        try MQTTPacket.publish(publish).encode(into: &writer, version: .v5)
+        var pings: [Int] = []
+        for (second, byte) in writer.bytes.enumerated() {
+            harness.receive([byte])
+            harness.advance(.seconds(1))
+            if harness.sent == [.pingreq] { pings.append(second + 1) }
+        }
+        #expect(pings == Array(stride(from: 10, through: 100, by: 10)))
+        #expect(harness.topics == ["t"])
+        // The server answers all of them, and then no more.
+        for _ in pings { harness.receive(.pingresp) }
+        harness.advance(.seconds(10))
+        #expect(harness.sent == [.pingreq] && !harness.client.isFinished)
+        harness.advance(.seconds(5))
+        #expect(harness.client.isFinished)
+    }
+
+    @Test("A ping behind a long upload waits as long as bytes come through, and no longer")
+    func upload() throws {
+        var harness = try ClientHarness(
+            .v5,
+            connect: MQTTConnect(clientIdentifier: "c", keepAlive: 10)
+        )
+        harness.advance(.seconds(10))
+        #expect(harness.sent == [.pingreq])
+        for isRest in [true, false, true] {
+            harness.advance(.seconds(4))
+            if isRest {
+                harness.client.noteGiven(isRest: true, at: harness.now)
+            } else {
+                harness.client.noteProgress(at: harness.now)
+            }
+        }
+        harness.advance(.nanoseconds(4_999_999_999))
+        #expect(!harness.client.isFinished)
+        harness.advance(.nanoseconds(1))
+        #expect(harness.client.isFinished)
+    }
+
+    @Test("What is new of a message is no progress: the limit stays")
+    func freshBytes() throws {
+        var harness = try ClientHarness(
+            .v5,
+            connect: MQTTConnect(clientIdentifier: "c", keepAlive: 10)
+        )
+        harness.advance(.seconds(10))
+        harness.advance(.seconds(4))
+        try harness.publish(.atMostOnce)
+        harness.client.noteGiven(isRest: false, at: harness.now)
+        harness.advance(.seconds(1))
+        #expect(harness.client.isFinished)
+    }
+
+    @Test("An answer teaches nothing where it may be that of another ping")
+    func ambiguousAnswer() throws {
+        var clock = MQTTKeepAlive(interval: .seconds(10), at: .zero)
+        func at(_ seconds: Int) -> WireInstant { WireInstant.zero.advanced(by: .seconds(seconds)) }
+        func pings(_ seconds: Int) -> Bool {
+            if case .ping = clock.due(at: at(seconds)) { true } else { false }
+        }
+        #expect(pings(10))
+        clock.noteReceived(at: at(14))
+        clock.noteReceived(at: at(18))
+        #expect(pings(20))
+        clock.notePingResponse()
+        #expect(clock.takeSilence() == nil)
+        clock.noteReceived(at: at(20))
+        #expect(pings(30))
+        clock.notePingResponse()
+        #expect(clock.takeSilence() == nil, "the answer of the second ping may be late")
+        clock.notePingResponse()
+        clock.noteReceived(at: at(30))
+        #expect(pings(40))
+        #expect(clock.takeSilence() == .seconds(10))
+    }
+
     @Test("A message that waits for a place in the window puts no ping off")
     func queued() throws {
         var harness = try ClientHarness(

@@ -90,7 +90,7 @@ import WireTestSupport
             ("30 07 0001 61 03 23 0000", "topicAliasInvalid", 0x94),
             ("30 06 0000 03 23 0002", "topicAliasUnknown", 0x82),
             ("30 0A 0001 61 06 23 0001 23 0001", "propertyRepeated(.publish)", 0x82),
-            ("30 03 0000 00", "topicNameInvalid", 0x90),
+            ("30 03 0000 00", "topicNameMissing", 0x82),
         ]
     )
     func refused(hex: String, name: String, reason: UInt8) throws {

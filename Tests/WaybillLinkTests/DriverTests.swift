@@ -74,6 +74,28 @@ import WireCore
         await #expect(throws: LinkError.endOfStream) { try await two.left.wait(for: .drain) }
     }
 
+    @Test(
+        "A peer that takes what waited is alive; one that takes nothing, or only what came later, is not said to be"
+    )
+    func progress() {
+        let two = Two()
+        func look(after body: () -> Void = {}) -> Bool {
+            body()
+            let before = two.heardLeft.events.count
+            two.left.withCore { core, now in core.deadline = now.advanced(by: .seconds(1)) }
+            two.timers.advance(by: .seconds(1))
+            return two.heardLeft.events.dropFirst(before).first == .progress
+        }
+        two.right.setReading(false)
+        two.left.withCore { core, _ in core.send("a long line") }
+        #expect(!look())
+        #expect(!look())
+        #expect(look { two.right.setReading(true) })
+        #expect(!look())
+        #expect(!look { two.left.withCore { core, _ in core.send("a ping") } })
+        #expect(two.heardRight.events == [.line("a long line"), .line("a ping")])
+    }
+
     @Test("A sender that never has to wait lets others run each 256 messages")
     func turns() {
         let two = Two()

@@ -8,6 +8,7 @@ struct LineCore: ProtocolCore {
         case line(String)
         case ended
         case tick(WireInstant)
+        case progress
     }
 
     var outbound = ByteWriter()
@@ -63,6 +64,8 @@ struct LineCore: ProtocolCore {
         self.deadline = nil
         events.append(.tick(now))
     }
+
+    mutating func noteProgress(at now: WireInstant) { events.append(.progress) }
 
     mutating func takeEvents() -> [Event] {
         defer { events = [] }

@@ -318,6 +318,8 @@ struct OtherClientTests {
             ([("", "x"), ("x", nil)], "x", true, "x"),
             ([("", "x"), ("b", nil)], "x", false, nil),
             ([("", "x"), ("", "y")], "y", true, "y"),
+            ([("a", "x")], "a", true, nil),
+            ([("a", "x")], "x", false, nil),
             ([("\u{E9}", nil)], "e\u{301}", false, nil),
         ] as [([(String, String?)], String, Bool, String?)]
     )

@@ -69,11 +69,14 @@ struct AnswerTests {
         }
     }
 
-    @Test("The status of a refusal is kept, however long its body")
+    @Test("The status of a refusal is kept, and 64 KiB of its body")
     func longRefusal() async throws {
-        let body = String(repeating: "x", count: 5_000)
+        let body = String(repeating: "x", count: 70_000)
         let server = HTTPServer([.open(Say.status(500, body: body)), .open(Say.status(200))])
-        let transport = try server.transport { $0.maximumEventSize = 1_000 }
+        let transport = try server.transport {
+            $0.maximumEventSize = 1_000
+            $0.maximumReplySize = 1_000
+        }
         let provider = Provider<StreamEntry>(transport: transport)
         let error = await #expect(throws: WaybillError.self) {
             try await provider.request(.post(.text("x")))
@@ -81,10 +84,88 @@ struct AnswerTests {
         #expect(error?.code == .connectionRefused)
         let refusal = try #require(error?.underlying as? HTTPRefusal)
         #expect(refusal.status == 500)
-        #expect(refusal.body.text == String(repeating: "x", count: 1_000))
+        #expect(refusal.body.text == String(repeating: "x", count: 65_536))
         // The rest of the body was not awaited, so the connection cannot be used again.
         try await provider.request(.post(.text("y")))
         #expect(server.endpoints.count == 2)
+        await transport.shutdown()
+    }
+
+    @Test(
+        "A reply may be as long as its own limit, and no longer; a broken coding is another error"
+    )
+    func replies() async throws {
+        let server = HTTPServer([
+            .open(Say.status(200, body: String(repeating: "x", count: 1_000))),
+            .open(Say.status(200, body: String(repeating: "x", count: 1_001))),
+            .open(Say.status(200, "Content-Encoding: gzip\r\n", body: "no gzip")),
+        ])
+        let transport = try server.transport {
+            $0.maximumEventSize = 10
+            $0.maximumReplySize = 1_000
+        }
+        let provider = Provider<StreamEntry>(transport: transport)
+        let text: String = try await provider.request(.post(.text("x")))
+        #expect(text.utf8.count == 1_000)
+        await expectError(.limitExceeded) { try await provider.request(.post(.text("x"))) }
+        let broken = await expectError(.protocolViolation) {
+            try await provider.request(.post(.text("x")))
+        }
+        #expect(broken?.isRetryable == true && broken?.mayHaveArrived == true)
+        await transport.shutdown()
+    }
+
+    @Test(
+        "Text is read in its character set",
+        arguments: [
+            ("text/plain; charset=iso-8859-1", [0x67, 0xFC, 0x6E] as [UInt8], "gün"),
+            ("text/plain;Charset=\"UTF-16\"", [0xFF, 0xFE, 0xFC, 0x00], "ü"),
+            ("text/plain; charset=utf-16", [0x00, 0xFC], "ü"),
+            ("text/plain; charset=utf-16le", [0xFC, 0x00], "ü"),
+            ("text/plain; charset=utf-8", Array("ü".utf8), "ü"),
+            ("text/plain; charset=koi8-r", Array("ü".utf8), "ü"),
+            ("text/plain", [0xFC], nil), ("text/plain; charset=utf-16", [0xFC], nil),
+            ("text/plain; charset=utf-16be", [0xD8, 0x00], nil),
+        ]
+    )
+    func characterSets(_ type: String, _ bytes: [UInt8], _ expected: String?) async throws {
+        let head =
+            "HTTP/1.1 200 OK\r\nContent-Length: \(bytes.count)\r\nContent-Type: \(type)\r\n\r\n"
+        let server = HTTPServer([.open(Array(head.utf8) + bytes)])
+        let transport = try server.transport()
+        let provider = Provider<StreamEntry>(transport: transport)
+        if let expected {
+            let text: String = try await provider.request(.post(.text("x")))
+            #expect(text == expected)
+        } else {
+            await expectError(.decodingFailed) {
+                let _: String = try await provider.request(.post(.text("x")))
+            }
+        }
+        await transport.shutdown()
+    }
+
+    @Test("A refusal whose body does not end is told after a second", arguments: [true, false])
+    func drippingRefusal(_ isStream: Bool) async throws {
+        let head = Array("HTTP/1.1 403 No\r\nContent-Length: 100\r\n\r\nbecause".utf8)
+        let server = HTTPServer([.open(head)])
+        let transport = try server.transport()
+        let provider = Provider<StreamEntry>(transport: transport)
+        let asking = Task {
+            if isStream {
+                _ = try await provider.messages(.listen())
+            } else {
+                try await provider.request(.post(.text("x")))
+            }
+        }
+        try await waitUntil { server.requests.count == 1 }
+        await untilQuiet()
+        server.clock.advance(by: .nanoseconds(999_999_999))
+        await untilQuiet()
+        #expect(server.ends == 0)
+        server.clock.advance(by: .nanoseconds(1))
+        let error = await expectError(.unauthorized) { try await asking.value }
+        #expect((error?.underlying as? HTTPRefusal)?.body.text == "because")
         await transport.shutdown()
     }
 

@@ -61,6 +61,33 @@ struct RestartTests {
         #expect(await seen.next() == nil)
     }
 
+    @Test(
+        "The stream events that wait are the newest ones, of 1 MiB and of the number that was asked for"
+    )
+    func boundedEvents() async throws {
+        let long = String(repeating: "x", count: 600_000)
+        let server = HTTPServer([.open(Say.stream(":1\n:2\n"))])
+        let transport = try server.transport()
+        let (all, two) = (transport.streamEvents(), transport.streamEvents(bufferingNewest: 2))
+        let gone = transport.streamEvents()
+        _ = consume gone
+        let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
+        for text in [":\(long)1\n", ":\(long)2\n:3\n"] {
+            await untilQuiet()
+            server.send(text)
+        }
+        await untilQuiet()
+        await transport.shutdown()
+        for (events, expected) in [(all, ["2", "3"]), (two, ["2", "3"])] {
+            var ends: [String] = []
+            for await event in events {
+                if case .comment(_, let text) = event { ends.append(String(text.suffix(1))) }
+            }
+            #expect(ends == expected)
+        }
+        withExtendedLifetime(messages) {}
+    }
+
     @Test("One stream is requested again after its last event; its listeners notice nothing")
     func restart() async throws {
         let server = HTTPServer([

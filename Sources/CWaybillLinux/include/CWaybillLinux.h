@@ -17,6 +17,10 @@ int waybill_epoll_wait(int epfd, struct epoll_event *events, int capacity, int64
 /// Returns it, or -1 with errno set.
 int waybill_accept(int listener);
 
+/// The number of bytes in a socket's send queue that the peer has not acknowledged (SIOCOUTQ, tcp(7)).
+/// Returns it, or -1 with errno set.
+int waybill_unacknowledged(int descriptor);
+
 /// Names the calling thread (15 characters at the most) and sets how much later than asked its timers may
 /// fire, in nanoseconds.
 void waybill_prepare_thread(const char *name, uint64_t timer_slack);

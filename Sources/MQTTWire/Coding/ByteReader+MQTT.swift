@@ -119,6 +119,9 @@ extension ByteReader {
         if named.count > MQTTProperties.subscriptionIdentifierLimit {
             properties.subscriptionIdentifiers = []
         }
+        guard !seen.has(.authenticationData) || seen.has(.authenticationMethod) else {
+            throw .authenticationMethodMissing(kind)
+        }
         return properties
     }
 
@@ -170,5 +173,12 @@ extension ByteReader {
 
     private static func checkResponseTopic(_ topic: String) throws(MQTTViolation) {
         do { try MQTTTopicName.validate(topic) } catch { throw .topicNameInvalid }
+    }
+}
+
+extension UInt64 {
+    /// Whether the bit of a property is set.
+    fileprivate func has(_ identifier: MQTTPropertyIdentifier) -> Bool {
+        self & 1 << UInt64(identifier.rawValue) != 0
     }
 }

@@ -268,7 +268,9 @@ package struct MQTTPacketDecoder: Sendable {
         var identifier: UInt16 = 0
         if qos != .atMostOnce { identifier = try reader.packetIdentifier(.publish) }
         let properties = try reader.properties(.publish, .publish, version)
-        guard !topic.isEmpty || properties.topicAlias != nil else { throw .topicNameInvalid }
+        guard !topic.isEmpty || properties.topicAlias != nil else {
+            throw version == .v5 ? .topicNameMissing : .topicNameInvalid
+        }
         return MQTTPublish(
             topic: topic,
             qos: qos,

@@ -108,6 +108,11 @@ package struct MQTTClientConnection: ProtocolCore {
         exchanges.session.publisher.suspicion.noteGiven(isRest: isRest, at: now)
         let deadline = now.advanced(by: configuration.acknowledgementTimeout)
         exchanges.session.publisher.noteGiven(isRest: isRest, until: deadline)
+        if isRest { channel.keepAlive.noteProgress(at: now) }
+    }
+
+    package mutating func noteProgress(at now: WireInstant) {
+        channel.keepAlive.noteProgress(at: now)
     }
 
     // MARK: The end

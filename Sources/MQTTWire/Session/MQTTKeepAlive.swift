@@ -2,8 +2,10 @@ package import WireCore
 
 /// The times to ping the peer and to give it up (MQTT 5, 3.1.2.10).
 ///
-/// A PINGREQ is due when nothing was sent for the interval, as the specification demands. It is also due when nothing
-/// was received for the interval, so that a client that only sends detects a dead peer, too.
+/// It has two clocks. By the one for sending, a PINGREQ is due when nothing was sent for the interval, as the
+/// specification demands, also while another PINGREQ waits for its answer. By the one for the answer, a PINGREQ is due
+/// when nothing was received for the interval, so that a client that only sends detects a dead peer, too. The peer is
+/// given up when no sign of life follows within the time limit.
 package struct MQTTKeepAlive: Sendable {
     /// The action that is due.
     package enum Due: Sendable {
@@ -24,8 +26,12 @@ package struct MQTTKeepAlive: Sendable {
     private var nanoseconds: Int64
     private var lastSent: WireInstant
     private var lastReceived: WireInstant
-    private var pingDeadline: WireInstant?
-    /// How long both directions were silent before the PINGREQ that waits for its answer; nil without one.
+    /// When the peer is given up; nil while no answer is awaited.
+    private var answerDeadline: WireInstant?
+    /// The number of PINGREQs without an answer.
+    private var unanswered = 0
+    /// How long both directions were silent before the PINGREQ that waits for its answer; nil without one, and with
+    /// several: which one is answered is not known then.
     private var silence: Duration?
     private var isReadingHeld = false
 
@@ -42,8 +48,9 @@ package struct MQTTKeepAlive: Sendable {
     /// The time of the next action; nil if turned off.
     package var deadline: WireInstant? {
         guard nanoseconds > 0 else { return nil }
-        if isReadingHeld { return lastSent.advanced(byNanoseconds: nanoseconds) }
-        return pingDeadline ?? min(lastSent, lastReceived).advanced(byNanoseconds: nanoseconds)
+        let sending = lastSent.advanced(byNanoseconds: nanoseconds)
+        if isReadingHeld { return sending }
+        return min(sending, answerDeadline ?? lastReceived.advanced(byNanoseconds: nanoseconds))
     }
 
     package mutating func noteSent(at now: WireInstant) {
@@ -53,7 +60,12 @@ package struct MQTTKeepAlive: Sendable {
     /// Notes received bytes; any byte counts as activity and extends the time limit.
     package mutating func noteReceived(at now: WireInstant) {
         lastReceived = now
-        if pingDeadline != nil { pingDeadline = now.advanced(by: pingTimeout) }
+        noteProgress(at: now)
+    }
+
+    /// Notes that sent bytes have come through: a PINGREQ may wait behind many of them.
+    package mutating func noteProgress(at now: WireInstant) {
+        if answerDeadline != nil { answerDeadline = now.advanced(by: pingTimeout) }
     }
 
     /// Notes that this side has stopped or resumed reading; unread data must not count as silence.
@@ -61,29 +73,31 @@ package struct MQTTKeepAlive: Sendable {
     /// The peer still gets packets from this side within the interval.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         isReadingHeld = isHeld
-        pingDeadline = nil
+        answerDeadline = nil
         silence = nil
         lastReceived = now
     }
 
     package mutating func notePingResponse() {
-        pingDeadline = nil
+        answerDeadline = nil
+        unanswered = max(unanswered - 1, 0)
     }
 
     /// Returns the action that is due now; a ping that is due counts as sent.
     package mutating func due(at now: WireInstant) -> Due {
         guard let deadline, deadline <= now else { return .nothing }
-        guard pingDeadline == nil else { return .giveUp }
-        if !isReadingHeld {
-            pingDeadline = now.advanced(by: pingTimeout)
-            silence = silence(at: now)
+        if let answerDeadline, answerDeadline <= now { return .giveUp }
+        silence = unanswered == 0 && !isReadingHeld ? silence(at: now) : nil
+        unanswered += 1
+        if !isReadingHeld, answerDeadline == nil {
+            answerDeadline = now.advanced(by: pingTimeout)
         }
         lastSent = now
         return .ping
     }
 
     /// Whether a PINGREQ waits for its answer.
-    var isPinging: Bool { pingDeadline != nil }
+    var isPinging: Bool { answerDeadline != nil }
 
     /// How long both directions have been silent.
     ///
@@ -96,5 +110,5 @@ package struct MQTTKeepAlive: Sendable {
     }
 
     /// Takes the silence before the PINGREQ that was answered, or that waits for its answer.
-    mutating func takeSilence() -> Duration? { silence.take() }
+    package mutating func takeSilence() -> Duration? { silence.take() }
 }

@@ -43,6 +43,7 @@ extension MQTTViolation {
             "a packet of \(count) bytes, more than \(maximum)"
         case .unexpectedPacket(let kind): "\(kind.name) that was not due"
         case .topicNameInvalid: "a topic name that is empty or has a wildcard"
+        case .topicNameMissing: "PUBLISH without a topic and without a topic alias"
         case .topicFilterInvalid: "a topic filter that breaks the rules for wildcards"
         case .listEmpty(let kind): "\(kind.name) with an empty list"
         case .propertyNotAllowed(let kind): "\(kind.name) with a property that it may not have"
@@ -60,6 +61,8 @@ extension MQTTViolation {
         case .topicAliasesTooLong: "topics with aliases that are together too long"
         case .reasonCodeCountWrong(let kind):
             "\(kind.name) with a number of reason codes that is not the number of filters"
+        case .authenticationMethodMissing(let kind):
+            "\(kind.name) with Authentication Data and without an Authentication Method"
         case .unexpectedAuthentication: "AUTH that was not asked for"
         case .authenticationMethodChanged:
             "AUTH or CONNACK without the authentication method of CONNECT"

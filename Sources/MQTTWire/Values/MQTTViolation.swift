@@ -36,8 +36,10 @@ package enum MQTTViolation: Error, Hashable, Sendable {
     case packetTooLarge(byteCount: Int, maximum: Int)
     /// A packet that only the other role sends, or that is not expected now.
     case unexpectedPacket(MQTTPacketKind)
-    /// A topic name with a wildcard, or an empty one without a topic alias.
+    /// A topic name with a wildcard, or an empty one in 3.1.1.
     case topicNameInvalid
+    /// An empty topic name without a topic alias (3.3.2.1).
+    case topicNameMissing
     /// A topic filter that violates the rules of 4.7 and 4.8.
     case topicFilterInvalid
     /// A SUBSCRIBE, UNSUBSCRIBE or SUBACK with an empty list.
@@ -52,6 +54,8 @@ package enum MQTTViolation: Error, Hashable, Sendable {
     case reasonCodeNotAllowed(MQTTPacketKind)
     /// A password without a user name in 3.1.1.
     case passwordWithoutUserName
+    /// Authentication Data without an Authentication Method (3.1.2.11.10).
+    case authenticationMethodMissing(MQTTPacketKind)
 
     // Packets in the wrong order.
 

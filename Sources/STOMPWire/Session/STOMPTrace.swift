@@ -26,7 +26,7 @@ package struct STOMPTrace: Hashable, Sendable {
     ) -> String {
         var text = "\(command)"
         for field in headers.fields where shown.contains(where: field.name.hasSameBytes(as:)) {
-            text += " \(field.name)=\(field.value.escaped)"
+            text += " \(field.name)=\(field.value.excerpt)"
         }
         if bodyByteCount > 0 { text += " (\(bodyByteCount) bytes)" }
         return text

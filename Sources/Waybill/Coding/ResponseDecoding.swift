@@ -124,8 +124,12 @@ struct ResponseDecoding: Sendable {
     ) throws(WaybillError) -> Value {
         if type == Data.self, let data = message.body.data as? Value { return data }
         if type == [UInt8].self, let bytes = message.body.bytes as? Value { return bytes }
-        guard let text = message.body.text as? Value else {
-            throw WaybillError(.decodingFailed, "the message is not UTF-8", topic: message.topic)
+        guard let text = message.text as? Value else {
+            throw WaybillError(
+                .decodingFailed,
+                "the message is no text in its character set",
+                topic: message.topic
+            )
         }
         return text
     }

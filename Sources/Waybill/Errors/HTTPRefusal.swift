@@ -44,5 +44,5 @@ public struct HTTPRefusal: Error, Sendable {
 
 extension HTTPRefusal: CustomStringConvertible {
     /// Status and reason phrase; never fields or body.
-    public var description: String { reason.isEmpty ? "\(status)" : "\(status) \(reason.escaped)" }
+    public var description: String { reason.isEmpty ? "\(status)" : "\(status) \(reason.excerpt)" }
 }

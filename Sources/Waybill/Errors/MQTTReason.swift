@@ -43,7 +43,7 @@ extension MQTTReason: CustomStringConvertible {
     /// The code and the server's text, escaped.
     public var description: String {
         guard let text else { return code.description }
-        return "\(code): \(text.escaped)"
+        return "\(code): \(text.excerpt)"
     }
 }
 

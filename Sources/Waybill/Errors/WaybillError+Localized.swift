@@ -14,7 +14,7 @@ extension WaybillError: LocalizedError {
         var text = message.escaped
         var about: [String] = []
         if let command { about.append("command \(command)") }
-        if let topic { about.append("topic \(topic.withoutQuery.escaped)") }
+        if let topic { about.append("topic \(topic.withoutQuery.excerpt)") }
         if !about.isEmpty { text += " (\(about.joined(separator: ", ")))" }
         return text
     }
@@ -24,7 +24,7 @@ extension WaybillError: LocalizedError {
     /// The text of any other ``underlying`` error, such as that of an interceptor or a decoder, is left out because it
     /// may hold part of a body.
     public var failureReason: String? {
-        if let peerReason { return peerReason.escaped }
+        if let peerReason { return peerReason.excerpt }
         return switch underlying {
         case let failure as TLSFailure: failure.sentence
         case let failure as SocketFailure: failure.description

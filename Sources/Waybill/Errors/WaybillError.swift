@@ -207,9 +207,9 @@ extension WaybillError: CustomStringConvertible {
     /// Code and message, with topic, command, attempt and the peer's reason where known.
     public var description: String {
         var text = "\(code.name): \(message.escaped)"
-        if let peerReason { text += " (the peer said: \(peerReason.escaped))" }
+        if let peerReason { text += " (the peer said: \(peerReason.excerpt))" }
         if let command { text += ", command \(command)" }
-        if let topic { text += ", topic \(topic.withoutQuery.escaped)" }
+        if let topic { text += ", topic \(topic.withoutQuery.excerpt)" }
         if attempt > 1 { text += ", attempt \(attempt)" }
         return text
     }

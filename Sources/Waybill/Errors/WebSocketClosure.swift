@@ -65,7 +65,7 @@ public struct WebSocketClosure: Error, Hashable, Sendable {
 extension WebSocketClosure: CustomStringConvertible {
     /// The code and the peer's reason, escaped.
     public var description: String {
-        reason.isEmpty ? "\(code.rawValue)" : "\(code.rawValue) \(reason.escaped)"
+        reason.isEmpty ? "\(code.rawValue)" : "\(code.rawValue) \(reason.excerpt)"
     }
 }
 

@@ -154,8 +154,13 @@ public struct Message: Sendable {
     @inline(__always)
     mutating func moveOut() -> Message { exchange(&self, with: .placeholder) }
 
-    /// The body as text; nil when it is not UTF-8.
-    public var text: String? { body.text }
+    /// The body as text, in the character set of its content type, else UTF-8; nil when it is none.
+    public var text: String? {
+        guard let contentType, let characters = BodyCharset(ofContentType: contentType) else {
+            return body.text
+        }
+        return characters.text(of: body.bytes)
+    }
 
     /// The body as data.
     public var data: Data { body.data }
@@ -248,5 +253,5 @@ package enum MessageValidity: Sendable {
 
 extension Message: CustomStringConvertible {
     /// Topic and length, never the content.
-    public var description: String { "message of \(body) from \(topic.withoutQuery.escaped)" }
+    public var description: String { "message of \(body) from \(topic.withoutQuery.excerpt)" }
 }

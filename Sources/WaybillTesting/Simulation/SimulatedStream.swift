@@ -31,6 +31,7 @@ final class SimulatedStream: ByteStream, @unchecked Sendable {
     private var signals = Signals()
     private var isNoticed = false
     private var hasScheduledFlush = false
+    private var writtenByteCount: UInt64 = 0
 
     init(_ line: SimulatedLine, isServer: Bool) {
         self.line = line
@@ -143,6 +144,7 @@ final class SimulatedStream: ByteStream, @unchecked Sendable {
             _ = scheduler.schedule(after: delay) { [weak self] in self?.mayWriteOn() }
         }
         if count < bytes.count { isBlocked = true }
+        writtenByteCount += UInt64(count)
         if count > 0 { line.carry(Array(bytes.prefix(count)), from: self) }
         return count
     }
@@ -160,6 +162,12 @@ final class SimulatedStream: ByteStream, @unchecked Sendable {
         }
         peer?.mayWriteOn()
         return .bytes(count)
+    }
+
+    /// A system acknowledges what has arrived, whether or not it is read.
+    var sendQueue: SendQueue? {
+        let waiting = direction.byteCountUnderWay
+        return SendQueue(taken: writtenByteCount - UInt64(waiting), waiting: waiting)
     }
 
     var hasInput: Bool { !inbox.isEmpty || isComplete || failure != nil }

@@ -32,10 +32,11 @@ extension WebSocketConnection {
 
     mutating func receiveOpening(
         _ handshake: WebSocketOpeningHandshake,
-        _ buffer: inout ReceiveBuffer
+        _ buffer: inout ReceiveBuffer,
+        at now: WireInstant
     ) {
         var handshake = handshake
-        let step = handshake.receive(&buffer)
+        let step = handshake.receive(&buffer, at: now)
         state = .opening(handshake)
         switch step {
         case .opened(let opening): open(opening)

@@ -132,10 +132,18 @@ package struct WebSocketConnection: ProtocolCore {
         pings.holdReading(isHeld, at: now)
     }
 
+    package mutating func noteGiven(isRest: Bool, at now: WireInstant) {
+        if isRest { pings.noteProgress(at: now) }
+    }
+
+    package mutating func noteProgress(at now: WireInstant) {
+        pings.noteProgress(at: now)
+    }
+
     package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) {
         pings.noteReceived(at: now)
         hasMoreInput = false
-        if case .opening(let handshake) = state { receiveOpening(handshake, &buffer) }
+        if case .opening(let handshake) = state { receiveOpening(handshake, &buffer, at: now) }
         switch state {
         case .opening: break
         case .open, .closing: receiveFrames(&buffer, at: now)

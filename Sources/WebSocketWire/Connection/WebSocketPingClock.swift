@@ -52,6 +52,11 @@ package struct WebSocketPingClock: Sendable {
         pongDeadline = nil
     }
 
+    /// Notes that sent bytes have come through: a ping may wait behind many of them.
+    package mutating func noteProgress(at now: WireInstant) {
+        if pongDeadline != nil { pongDeadline = now.advanced(by: timeout) }
+    }
+
     /// Notes that the driver has stopped or resumed reading; unread data must not count as silence.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         isReadingHeld = isHeld

@@ -36,7 +36,7 @@ package struct WebSocketOpeningHandshake: Sendable {
     private var state: State
     private var heads: HTTPHeadDecoder
     private let maximumRefusalBody: Int
-    private let timeLimit: WireInstant
+    private var timeLimit: WireInstant
 
     /// Makes the handshake of a client, or of a server without a client's handshake.
     package init(
@@ -67,9 +67,9 @@ package struct WebSocketOpeningHandshake: Sendable {
     /// Handles received bytes; those after the handshake stay in the buffer.
     ///
     /// - Returns: The step, or nil when more bytes are needed.
-    package mutating func receive(_ buffer: inout ReceiveBuffer) -> Step? {
+    package mutating func receive(_ buffer: inout ReceiveBuffer, at now: WireInstant) -> Step? {
         switch state {
-        case .connecting(let handshake): receiveResponse(handshake, &buffer)
+        case .connecting(let handshake): receiveResponse(handshake, &buffer, at: now)
         case .refused: receiveRefusal(&buffer)
         case .waiting: receiveRequest(&buffer)
         // Data that a client sends before the response waits in the buffer.
@@ -79,7 +79,8 @@ package struct WebSocketOpeningHandshake: Sendable {
 
     private mutating func receiveResponse(
         _ handshake: WebSocketClientHandshake,
-        _ buffer: inout ReceiveBuffer
+        _ buffer: inout ReceiveBuffer,
+        at now: WireInstant
     ) -> Step? {
         do throws(HTTPViolation) {
             while let head = try heads.nextResponse(&buffer) {
@@ -88,6 +89,8 @@ package struct WebSocketOpeningHandshake: Sendable {
                     let decoder = HTTPBodyDecoder(try HTTPBodyFraming(head))
                     let body = HTTPBodyCollector(limit: maximumRefusalBody)
                     state = .refused(Refusal(head: head, decoder: decoder, body: body))
+                    let end = now.advanced(by: HTTPClientConnection.refusalTime)
+                    timeLimit = min(timeLimit, end)
                     return receiveRefusal(&buffer)
                 }
                 do throws(WebSocketHandshakeFault) {

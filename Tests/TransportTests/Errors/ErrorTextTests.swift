@@ -24,6 +24,7 @@ import WebSocketWire
         .qualityOfServiceInvalid, .packetIdentifierZero(.pubrec), .reservedBits(.pubrel),
         .protocolNameInvalid, .propertyUnknown, .protocolVersionUnsupported,
         .packetTooLarge(byteCount: 9, maximum: 8), .unexpectedPacket(.pubcomp), .topicNameInvalid,
+        .topicNameMissing, .authenticationMethodMissing(.connack),
         .topicFilterInvalid, .listEmpty(.suback), .propertyNotAllowed(.unsuback),
         .propertyRepeated(.pingresp), .propertyOutOfRange(.disconnect),
         .reasonCodeNotAllowed(.auth), .passwordWithoutUserName, .packetBeforeConnack(.subscribe),
@@ -281,6 +282,18 @@ import WebSocketWire
             #expect(error.failureReason == nil)
         }
         #expect(seen.count == codes.count)
+    }
+
+    @Test("Of a peer's text and of a topic, 256 characters are shown")
+    func longTexts() {
+        let text = String(repeating: "\u{E9}", count: 100_000)
+        let shown = String(repeating: "\u{E9}", count: 256) + "…"
+        let error = WaybillError(.rejected, "refused", topic: text, peerReason: text)
+        #expect(error.failureReason == shown)
+        #expect(error.description == "rejected: refused (the peer said: \(shown)), topic \(shown)")
+        #expect(Message(topic: text, body: Payload()).description.hasSuffix(" from \(shown)"))
+        let refusal = HTTPRefusal(status: 500, reason: text, headers: [:], body: Payload())
+        #expect(refusal.description == "500 \(shown)")
     }
 
     @Test("The peer's words are the reason of the failure, escaped")
