@@ -75,6 +75,8 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     @usableFromInline package var writeTurn = WriteTurn.free
     @usableFromInline package var messagesWaiting = 0
     @usableFromInline package var isGathering = false
+    /// The place of the system's send queue at the last look; 0 if no bytes waited in it. Here it fills a gap.
+    private var queuePlace: UInt32 = 0
     @usableFromInline package var turn = Turn()
 
     /// The senders that wait for room, by number.
@@ -89,8 +91,6 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     /// Whether the peer ended its write direction before this side began to close.
     private var peerHasFinished = false
     private var holds: Holds = []
-    /// The place of the system's send queue at the last look; 0 if no bytes waited in it.
-    private var queuePlace: UInt32 = 0
     private var hold = ReadingHold()
     /// The number of unsent bytes that answer the peer; at most all of them.
     private var answerByteCount = 0
