@@ -75,7 +75,9 @@ package struct DriverState<Core: ProtocolCore>: Sendable {
     @usableFromInline package var writeTurn = WriteTurn.free
     @usableFromInline package var messagesWaiting = 0
     @usableFromInline package var isGathering = false
-    /// The place of the system's send queue at the last look; 0 if no bytes waited in it. Here it fills a gap.
+    /// The place of the system's send queue at the last look; 0 if no bytes waited in it.
+    ///
+    /// Here it fills a gap between two fields.
     private var queuePlace: UInt32 = 0
     @usableFromInline package var turn = Turn()
 

@@ -190,6 +190,11 @@ final class SQLiteFile: @unchecked Sendable {
         return rows
     }
 
+    /// What SQLite waits for when a transaction ends (`PRAGMA synchronous`): 1 for nothing, 2 for the disk.
+    func synchronousLevel() throws(SQLiteStoreError) -> Int64 {
+        try open().integer("PRAGMA synchronous")
+    }
+
     /// The name of the session whose exchanges are stored.
     func session() throws(SQLiteStoreError) -> String? {
         var name: String?

@@ -19,6 +19,11 @@ extension SQLiteSessionStore {
         return try result.get()
     }
 
+    /// As ``SQLiteFile/synchronousLevel()``; for tests.
+    package func synchronousLevel() throws(SQLiteStoreError) -> Int64 {
+        try onQueue { () throws(SQLiteStoreError) in try file.synchronousLevel() }
+    }
+
     /// Has the queue write what waits: at once if a caller waits for it, else after a delay.
     func plan() {
         enum Plan { case now, later, none }

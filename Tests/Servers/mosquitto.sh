@@ -74,7 +74,7 @@ mosquitto_run_with_tls() {
 mosquitto_start() {
     local folder=$1 base main port ready
     mosquitto_passwd -b -c "$folder/passwd" alice secret
-    for base in $(candidate_ports 18); do
+    for base in $(candidate_ports 20); do
         rm -f "$folder/mosquitto.pid"
         {
             cat << CONF
@@ -102,6 +102,9 @@ CONF
         # No message is dropped from a full queue.
         mosquitto_run_packaged "$folder" $((base + 17)) 'max_queued_messages 0'
         mosquitto_run_packaged "$folder" $((base + 18))
+        # A slow way to the first one.
+        "$here/slow.py" $((base + 19)) "$base" 50000 > "$folder/slow.log" 2>&1 &
+        echo $! >> "$folder/mosquitto.pid"
         [ -z "$certificates" ] || mosquitto_run_with_tls "$folder" "$base"
         ready=1
         answers_in 10 "$main" mqtt_round_trip "$base" &&
@@ -121,6 +124,7 @@ CONF
                 echo "export WAYBILL_MOSQUITTO_WS_PORT=$((base + 3))"
                 echo "export WAYBILL_MOSQUITTO_PACKAGED_PORT=$((base + 17))"
                 echo "export WAYBILL_MOSQUITTO_DEFAULTS_PORT=$((base + 18))"
+                echo "export WAYBILL_MOSQUITTO_SLOW_PORT=$((base + 19))"
                 if [ -n "$certificates" ]; then
                     echo "export WAYBILL_MOSQUITTO_TLS_PORT=$((base + 4))"
                     echo "export WAYBILL_MOSQUITTO_MUTUAL_PORT=$((base + 5))"

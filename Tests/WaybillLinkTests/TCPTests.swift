@@ -42,6 +42,30 @@
             return driver
         }
 
+        @Test(
+            "What a socket takes in parts arrives whole, in order, with what was written meanwhile"
+        )
+        func partialWrites() async throws {
+            let server = EchoServer()
+            let listener = try server.listen()
+            let recorder = Recorder()
+            let driver = try await connect(to: listener.port, recorder)
+            driver.withCore { core, _ in core.send("first") }
+            await recorder.wait(events: 1)
+            for peer in server.streams.withLock({ $0 }) { peer.setReading(false) }
+            // More than the systems of both ends take.
+            let line = String(repeating: "0123456789", count: 2_000_000)
+            driver.withCore { core, _ in core.send(line) }
+            #expect(driver.unsentByteCount > 0, "the socket has taken all")
+            driver.withCore { core, _ in core.send("last") }
+            for peer in server.streams.withLock({ $0 }) { peer.setReading(true) }
+            await server.heard.wait(events: 3)
+            #expect(server.heard.events == [.line("first"), .line(line), .line("last")])
+            driver.close()
+            await recorder.wait(ends: 1)
+            listener.close()
+        }
+
         @Test("Lines go there and back, small and large, and the name localhost is resolved")
         func echo() async throws {
             let server = EchoServer()

@@ -248,6 +248,19 @@ import WireTestSupport
         #expect(try soon.messages().numbers == [2, 3, 5])
     }
 
+    @Test(
+        "A transaction waits for the disk, except where the file is enough",
+        arguments: [
+            (SQLiteSessionStore.Synchronization.full, 2 as Int64), (.process, 1),
+            (.batched(within: .seconds(1)), 2),
+        ]
+    )
+    func synchronization(_ option: SQLiteSessionStore.Synchronization, _ level: Int64) throws {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open { $0.synchronization = option }
+        #expect(try store.synchronousLevel() == level)
+    }
+
     @Test("A closed store refuses messages, and ignores the rest")
     func closed() async throws {
         let temporary = try TemporaryStore()

@@ -110,6 +110,31 @@ private final class Recorder: EventInterceptor {
         await mock.shutdown()
     }
 
+    @Test("An entry that has its outcome gives back its bytes and its place")
+    func givenBack() async throws {
+        let mock = MockTransport().expect(.send)
+        var configuration = ProviderConfiguration()
+        configuration.maximumEnqueuedByteCount = 10
+        configuration.maximumEnqueuedCount = 2
+        let provider = Provider<LoopbackEntry>(transport: mock, configuration: configuration)
+        for _ in 0..<10 {
+            _ = try await provider.enqueue(.send("six.by", to: "board")).receipt
+        }
+        mock.expect(.send, .silence)
+        let waiting = provider.enqueue(.send("six.by", to: "board"))
+        await expectError(.limitExceeded) {
+            try await provider.enqueue(.send("fifty", to: "board")).receipt
+        }
+        waiting.cancel()
+        let next = provider.enqueue(.send("six.by", to: "board"))
+        let more = provider.enqueue(.send("four", to: "board"))
+        await expectError(.limitExceeded) {
+            try await provider.enqueue(.send("", to: "board")).receipt
+        }
+        for handle in [next, more] { handle.cancel() }
+        await mock.shutdown()
+    }
+
     @Test("A connection that is away holds them up in order, and each can be cancelled")
     func cancelled() async throws {
         let mock = MockTransport().expect(.send)

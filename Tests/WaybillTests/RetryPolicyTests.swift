@@ -219,6 +219,18 @@ import WaybillTesting
         #expect(mock.requests.count == 1_004)
     }
 
+    @Test("Successes fill a budget to its capacity and no further")
+    func budgetCapacity() async throws {
+        let budget = RetryBudget(capacity: 10, credit: 1)
+        let policy = RetryPolicy(maximumAttempts: .max, delay: .none, budget: budget)
+        let mock = MockTransport().expect(.send)
+        let provider = Provider<PlainEntry>(transport: mock).intercepted(policy)
+        for _ in 0..<100 { try await provider.request(.send) }
+        mock.expect(.send, .failure(lost))
+        await expectError(.connectionRefused) { try await provider.request(.send) }
+        #expect(mock.requests.count == 105)
+    }
+
     @Test("Budgets have sane bounds: at least one token, at most a thousand, credit in thousandths")
     func budgetBounds() async throws {
         for (capacity, failures) in [(1, 0), (-3, 0), (2, 0), (3, 1), (10, 4), (5_000, 499)] {
@@ -294,5 +306,44 @@ import WaybillTesting
         let error = await #expect(throws: WaybillError.self) { try await provider.request(entry) }
         #expect(error?.code == .connectionRefused && error?.mayHaveArrived == true)
         #expect(!lost.mayHaveArrived && mock.requests.count == 2)
+    }
+}
+
+/// A transport whose server keeps no messages, or whose protocol has no such thing.
+private struct WithoutRetain: Transport {
+    let mock = MockTransport().expect(.send)
+    let isLimitOfServer: Bool
+
+    var states: ConnectionStates { mock.states }
+    func subscribe(_ request: Request) async throws -> Messages<Message> {
+        try await mock.subscribe(request)
+    }
+    func shutdown() async { await mock.shutdown() }
+
+    func perform(_ request: Request) async throws -> Receipt {
+        let receipt = try await mock.perform(request)
+        guard case .send(let options) = request.command, options.retain else { return receipt }
+        var error = WaybillError(.unsupported, "no retained messages")
+        error.unsupportedOption = .retain
+        error.isLimitOfServer = isLimitOfServer
+        throw error
+    }
+}
+
+@Suite("Options that are left out", .inSimulation, .timeLimit(.minutes(30)))
+struct OmittedOptionTests {
+    @Test(
+        "What one server lacks is asked of the next one; what the protocol lacks, never again",
+        arguments: [true, false]
+    )
+    func learned(_ isLimitOfServer: Bool) async throws {
+        let transport = WithoutRetain(isLimitOfServer: isLimitOfServer)
+        let provider = Provider<AnyEntry>(transport: transport).whenUnsupported(.ignore([.retain]))
+        for _ in 0..<2 { try await provider.request(.send(topic: "t", retain: true)) }
+        let asked = transport.mock.requests.map { request in
+            if case .send(let options) = request.command { options.retain } else { false }
+        }
+        #expect(asked == (isLimitOfServer ? [true, false, true, false] : [true, false, false]))
+        await transport.shutdown()
     }
 }

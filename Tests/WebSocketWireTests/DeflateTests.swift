@@ -278,6 +278,11 @@ struct DeflateTests {
         }
         let silent = PermessageDeflate(clientMaxWindowBits: nil)
         #expect(agreed("permessage-deflate; client_max_window_bits=10", silent) == nil)
+        let forgetful = PermessageDeflate(serverNoContextTakeover: true)
+        #expect(agreed("permessage-deflate", forgetful) == nil)
+        #expect(agreed("permessage-deflate; server_no_context_takeover", forgetful) != nil)
+        let narrow = PermessageDeflate(serverMaxWindowBits: 10)
+        #expect(agreed("permessage-deflate", narrow) == nil)
         let small = PermessageDeflate(serverNoContextTakeover: true, serverMaxWindowBits: 10)
         #expect(agreed("permessage-deflate", small) == nil)
         #expect(
