@@ -31,6 +31,13 @@
             [false, true]
         )
         func restarts(service: SimulatedService, losesSessions: Bool) async {
+            await restart(service, losesSessions: losesSessions)
+        }
+
+        @Test("An app with a store on disk, whose protocol has no session, survives it, too")
+        func restartsWithoutSession() async { await restart(.stomp, losesSessions: false) }
+
+        private func restart(_ service: SimulatedService, losesSessions: Bool) async {
             let workload = RestartWorkload.brief(service, losesSessions: losesSessions)
             for seed in Simulation.seeds(SimulationSettings.seedCount(service)) {
                 do {

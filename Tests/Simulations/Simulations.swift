@@ -8,10 +8,11 @@
     ///     WaybillSimulations SERVICE [--seed N] [--seconds S] [--seeds N] [--stop] [--shrink N]
     ///                        [--idle S] [--brief] [--trace]
     ///
-    /// `SERVICE` is the name of a ``SimulatedService``, or `restarts-` and that of an MQTT service for an app that is
-    /// killed and started again. With `losses-` instead, its broker also loses its sessions. With `poison-` the broker
-    /// ends connections at a message, at a subscription, and above a quota. `all` takes one seed of each in turn. `--shrink` limits the number of runs for making a failure smaller. The exit code is 1 when a seed
-    /// has failed.
+    /// `SERVICE` is the name of a ``SimulatedService``, or `restarts-` and that of an MQTT service, or of `stomp`, for
+    /// an app that is killed and started again. With `losses-` instead, an MQTT broker also loses its sessions. With
+    /// `poison-` the broker ends connections at a message, at a subscription, and above a quota. `all` takes one seed of
+    /// each in turn. `--shrink` limits the number of runs for making a failure smaller. The exit code is 1 when a seed has
+    /// failed.
     @main
     struct Simulations {
         private struct Sum {
@@ -37,7 +38,8 @@
                     SimulatedService.allCases.filter(\.isMQTT).map {
                         Job.restarts($0, losesSessions: losesSessions)
                     }
-                } + PoisonWorkload.services.map(Job.poison)
+                } + [.restarts(.stomp, losesSessions: false)]
+                + PoisonWorkload.services.map(Job.poison)
 
             var name: String {
                 switch self {

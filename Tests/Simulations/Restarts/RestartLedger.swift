@@ -16,6 +16,8 @@ final class RestartLedger: @unchecked Sendable {
         var settled: Set<Int> = []
         /// Those whose sends have failed with an error that excludes an arrival, and the error.
         var denied: [Int: String] = [:]
+        /// Those whose sends have failed with an error that leaves an arrival open.
+        var doubtful: Set<Int> = []
         /// Those that have arrived, with the number of sessions that the broker had lost before.
         var arrived: [Int: Int] = [:]
     }
@@ -35,6 +37,9 @@ final class RestartLedger: @unchecked Sendable {
     private var outgoing: [String: Outgoing] = [:]
     private var incoming: [String: Incoming] = [:]
     private let qualities: [String: QoS]
+    /// Whether a session keeps the order over connections. Without one, what a lost connection has under way may arrive
+    /// behind what the next one brings.
+    private let hasSession: Bool
     private var losses = 0
     private var storedLosses = 0
     /// Whether a client went on in another session than the one of its store, without being able to know it.
@@ -46,10 +51,13 @@ final class RestartLedger: @unchecked Sendable {
     /// The number of each outcome.
     private(set) var outcomes: [String: Int] = [:]
 
-    /// - Parameter qualities: The topics and their quality of service.
-    init(_ world: SimulatedWorld, _ qualities: [String: QoS]) {
+    /// - Parameters:
+    ///   - qualities: The topics and their quality of service.
+    ///   - hasSession: Whether the protocol has sessions.
+    init(_ world: SimulatedWorld, _ qualities: [String: QoS], hasSession: Bool) {
         self.world = world
         self.qualities = qualities
+        self.hasSession = hasSession
     }
 
     /// Whether everything has arrived that must.
@@ -75,7 +83,10 @@ final class RestartLedger: @unchecked Sendable {
 
     /// A send has failed.
     func failed(_ number: Int, _ topic: String, _ error: WaybillError) {
-        guard !error.mayHaveArrived else { return }
+        guard !error.mayHaveArrived else {
+            outgoing[topic]?.doubtful.insert(number)
+            return
+        }
         count("denied")
         outgoing[topic]?.denied[number] = "\(error)"
         checkDenied(number, topic)
@@ -118,7 +129,9 @@ final class RestartLedger: @unchecked Sendable {
                 qualities[topic] == .atLeastOnce || earlier < losses,
                 "\(topic) \(number) has arrived at the broker twice"
             )
-        } else if let highest = arrived.keys.max(), highest > number {
+        } else if let highest = arrived.keys.max(), highest > number,
+            hasSession || outgoing[topic]?.doubtful.contains(number) == false
+        {
             world.fail("\(topic) \(number) has come to the broker behind \(highest)")
         }
         world.expect(

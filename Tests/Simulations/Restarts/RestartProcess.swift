@@ -1,5 +1,6 @@
 import Waybill
 import WaybillMQTT
+import WaybillSTOMP
 import WaybillTesting
 
 #if canImport(FoundationEssentials)
@@ -15,7 +16,7 @@ final class RestartProcess: @unchecked Sendable {
     let number: Int
     private let world: SimulatedWorld
     private let ledger: RestartLedger
-    private let transport: MQTTTransport
+    private let transport: any Transport
     private let provider: Provider<SimulatedEntry>
     private let lanes: RestartWorkload.Lanes
     private var tasks: [Task<Void, Never>] = []
@@ -42,6 +43,45 @@ final class RestartProcess: @unchecked Sendable {
         self.world = world
         self.ledger = ledger
         self.lanes = lanes
+        listens = lanes.incoming.isEmpty
+        let text = broker.url(for: service.service, at: host)
+        guard let url = URL(string: text) else { throw WaybillError(.invalidEntry, text) }
+        let log = ClosureWireLogger { record in
+            world.note(
+                "process \(number) \(record.direction == .outbound ? "→" : "←") \(record.text)"
+            )
+        }
+        transport =
+            service.isSTOMP
+            ? try STOMPTransport(url: url, configuration: Self.stomp(store, world, log))
+            : try MQTTTransport(url: url, configuration: Self.mqtt(service, store, world, log))
+        provider = Provider(transport: transport)
+    }
+
+    private static func stomp(
+        _ store: any SessionStore,
+        _ world: SimulatedWorld,
+        _ log: any WireLogger
+    ) -> STOMPConfiguration {
+        var configuration = STOMPConfiguration()
+        configuration.outgoingHeartBeat = world.pick(.seconds(3), .seconds(10))
+        configuration.incomingHeartBeat = world.pick(.seconds(3), .seconds(10))
+        configuration.connectTimeout = SimulatedTransport.connectTimeout
+        configuration.receiptTimeout = world.pick(.seconds(4), .seconds(60))
+        configuration.maximumInFlight = world.pick(1, 3, 20)
+        configuration.reconnection.maximumDelay = SimulatedTransport.maximumDelay
+        configuration.store = store
+        configuration.closeTimeout = .seconds(60)
+        configuration.wireLogger = log
+        return configuration
+    }
+
+    private static func mqtt(
+        _ service: SimulatedService,
+        _ store: any SessionStore,
+        _ world: SimulatedWorld,
+        _ log: any WireLogger
+    ) -> MQTTConfiguration {
         var configuration = MQTTConfiguration(version: service == .mqtt311 ? .v3_1_1 : .v5)
         configuration.clientIdentifier = "app"
         configuration.cleanStart = false
@@ -55,18 +95,13 @@ final class RestartProcess: @unchecked Sendable {
         configuration.store = store
         // Longer than the disk ever takes.
         configuration.closeTimeout = .seconds(60)
-        configuration.wireLogger = ClosureWireLogger { record in
-            world.note(
-                "process \(number) \(record.direction == .outbound ? "→" : "←") \(record.text)"
-            )
-        }
-        let text = broker.url(for: service.service, at: host)
-        guard let url = URL(string: text) else { throw WaybillError(.invalidEntry, text) }
-        transport = try MQTTTransport(url: url, configuration: configuration)
-        provider = Provider(transport: transport)
+        configuration.wireLogger = log
+        return configuration
     }
 
     func start() {
+        // What was left goes out with the first connection.
+        if lanes.incoming.isEmpty { tasks.append(Task { await connect() }) }
         for (topic, qos) in lanes.incoming { tasks.append(Task { await listen(topic, qos) }) }
         for (topic, qos) in lanes.outgoing { tasks.append(Task { await send(topic, qos) }) }
     }
@@ -97,6 +132,18 @@ final class RestartProcess: @unchecked Sendable {
 
     private func rest(_ longest: Duration) async {
         try? await Task.sleep(for: world.random(.zero...longest))
+    }
+
+    private func connect() async {
+        while !isKilled, !Task.isCancelled {
+            do {
+                try await provider.connect()
+                return
+            } catch {
+                world.note("process \(number) cannot connect: \(error)")
+                await rest(.seconds(1))
+            }
+        }
     }
 
     // MARK: Sending
