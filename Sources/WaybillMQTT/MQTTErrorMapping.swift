@@ -43,11 +43,14 @@ package enum MQTTErrorMapping {
             case .serverUnavailable, .serverBusy, .useAnotherServer, .connectionRateExceeded:
                 .connectionRefused
             case .quotaExceeded where request == nil: .connectionRefused
+            case .unsupportedProtocolVersion: .unsupported
             default: .rejected
             }
         var error = WaybillError(
             kind,
-            "the server refused",
+            code == .unsupportedProtocolVersion
+                ? "the server lacks this version of MQTT: set version to the other one"
+                : "the server refused",
             topic: request?.topic,
             command: request?.command.name,
             peerReason: reason(code, properties),
@@ -55,6 +58,8 @@ package enum MQTTErrorMapping {
         )
         // The refusal of a server that has moved is permanent.
         error.isServerBusy = busyCodes.contains(code) && code != .serverMoved
+        // Another host may have it.
+        error.isLimitOfServer = code == .unsupportedProtocolVersion
         return error
     }
 

@@ -61,7 +61,9 @@ package struct MQTTLeftFilters: Sendable {
     func matches(_ topic: String) -> Bool {
         guard !all.isEmpty else { return false }
         var trie = MQTTTopicTrie<Bool>()
-        for filter in all { trie[MQTTRouter.matched(by: filter.text)] = true }
+        for filter in all {
+            for pattern in MQTTRouter.patterns(of: filter.text) { trie[pattern] = true }
+        }
         var isMatch = false
         trie.forEachMatch(of: topic) { _ in isMatch = true }
         return isMatch

@@ -49,9 +49,9 @@ struct MQTTRouter: Sendable {
     /// All filters, in the order of subscribing.
     var all: [MQTTSubscriptionEntry] { entries.values.sorted { $0.order < $1.order } }
 
-    /// What topics are matched against: the filter without the share name.
-    static func matched(by filter: String) -> String {
-        (try? MQTTTopicFilter(filter))?.filter ?? filter
+    /// What topics are matched against: the filter without what a server takes for an option.
+    static func patterns(of filter: String) -> [String] {
+        (try? MQTTTopicFilter(filter))?.patterns ?? [filter]
     }
 
     /// Adds a filter with its first listener.
@@ -89,8 +89,9 @@ struct MQTTRouter: Sendable {
         } else {
             unnamedCount += 1
         }
-        let matched = Self.matched(by: name.text)
-        trie[matched] = (trie[matched] ?? []) + [name]
+        for pattern in Self.patterns(of: name.text) {
+            trie[pattern] = (trie[pattern] ?? []) + [name]
+        }
         forgetRecent()
     }
 
@@ -157,9 +158,10 @@ struct MQTTRouter: Sendable {
         let name = WireName(filter)
         guard let entry = entries.removeValue(forKey: name) else { return nil }
         forget(entry.identifier, of: name)
-        let matched = Self.matched(by: filter)
-        let rest = (trie[matched] ?? []).filter { $0 != name }
-        trie[matched] = rest.isEmpty ? nil : rest
+        for pattern in Self.patterns(of: filter) {
+            let rest = (trie[pattern] ?? []).filter { $0 != name }
+            trie[pattern] = rest.isEmpty ? nil : rest
+        }
         forgetRecent()
         return entry
     }

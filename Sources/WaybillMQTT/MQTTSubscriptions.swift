@@ -244,7 +244,7 @@ final class MQTTSubscriptions: Sendable {
         where mayBeAdded: (State) -> Bool,
         _ body: (inout State) -> Added
     ) -> Added? {
-        let matching = subscriptions.map { MQTTRouter.matched(by: $0.filter) }
+        let matching = subscriptions.flatMap { MQTTRouter.patterns(of: $0.filter) }
         while true {
             var added: Added?
             let held = state.withLock { state -> [MQTTHeldMessages.Held] in

@@ -50,11 +50,40 @@ public struct STOMPConfiguration: Sendable {
     /// The connection counts as lost after twice the agreed interval without a byte, plus a margin of at most one
     /// second.
     public var incomingHeartBeat = Duration.seconds(10)
-    /// Whether requests ask for a receipt and wait for it; true by default.
+    /// Which requests ask for a receipt and wait for it.
+    public enum Receipts: Hashable, CaseIterable, Sendable {
+        /// All, until the server has shown that it sends none, as Spring's simple broker.
+        ///
+        /// It shows that when it sends a MESSAGE while a request waits, and no RECEIPT within a second. The requests that
+        /// wait are then complete, and the others of this connection ask for none; the event `unsupported` tells of it.
+        /// A RECEIPT that comes after all turns receipts on again.
+        case automatic
+        /// All, whatever the server does.
+        case always
+        /// None but those of entries that ask for one.
+        case never
+    }
+
+    /// Which requests ask for a receipt; `automatic` by default.
     ///
-    /// Without receipts a request is complete when it was handed to the link, and a refusal only ends the connection.
-    /// DISCONNECT always asks for a receipt.
-    public var asksForReceipts = true
+    /// Without receipts a request is complete when it was handed to the link, and a refusal only ends the connection. A
+    /// MESSAGE of a subscription completes its SUBSCRIBE, too. DISCONNECT, a send of QoS 1 and an entry that asks for a
+    /// receipt always ask for one.
+    public var receipts = Receipts.automatic
+
+    /// When SEND has a `content-length`.
+    public enum ContentLength: Hashable, CaseIterable, Sendable {
+        /// Always, but not `unlessText` with a server of ActiveMQ Classic, whose other consumers would get a message of
+        /// bytes.
+        case automatic
+        /// For each body.
+        case always
+        /// For each body that is not text by its content type, is not UTF-8 or has a NUL.
+        case unlessText
+    }
+
+    /// When SEND has a `content-length`; `automatic` by default.
+    public var contentLength = ContentLength.automatic
 
     /// The longest silence of the server before the connection counts as lost; nil, the default, for no limit.
     ///
@@ -151,6 +180,24 @@ public struct STOMPConfiguration: Sendable {
         limits.maximumLineByteCount = max(maximumHeaderLineSize, 1)
         limits.maximumHeaderCount = max(maximumHeaderCount, 1)
         return limits
+    }
+
+    /// Whether a request asks for a receipt whose entry does not say it.
+    var receiptDemand: STOMPReceiptDemand {
+        switch receipts {
+        case .automatic: .automatic
+        case .always: .required
+        case .never: .none
+        }
+    }
+
+    /// When SEND has a length, as a value of the protocol core.
+    var wireContentLength: STOMPContentLength {
+        switch contentLength {
+        case .automatic: .automatic
+        case .always: .always
+        case .unlessText: .unlessText
+        }
     }
 
     /// The versions as values of the protocol core.

@@ -17,7 +17,7 @@ extension STOMPConnection {
         isObserved: Bool,
         didConfirm: (@Sendable () -> Void)? = nil
     ) async throws -> Receipt {
-        try await perform(request, asksForReceipt: send.asksForReceipt, didConfirm: didConfirm) {
+        try await perform(request, send.receipt, didConfirm: didConfirm) {
             (core, now, call) throws(STOMPSendError) in
             try write(send, request, call, isObserved: isObserved, to: &core, at: now)
         }
@@ -25,20 +25,18 @@ extension STOMPConnection {
 
     /// Sends a message without waiting.
     ///
-    /// The receipt ends the call.
-    ///
+    /// - Returns: Whether a receipt will end the call.
     /// - Throws: `WaybillError` if nothing was sent.
     func submit(
         _ send: STOMPSend,
         _ request: Request,
         _ call: STOMPPendingCall
-    ) throws(WaybillError) {
+    ) throws(WaybillError) -> Bool {
         try STOMPMapping.converting(request) { () throws(STOMPSendError) in
             try driver.withCore { (core, now) throws(STOMPSendError) in
                 try write(send, request, send.asksForReceipt ? call : nil, to: &core, at: now)
             }
         }
-        if !send.asksForReceipt { call.succeed(.none) }
     }
 
     /// Sends a message without a receipt.
@@ -51,12 +49,14 @@ extension STOMPConnection {
     ) throws(WaybillError) -> SendPause {
         try STOMPMapping.converting(request) { () throws(STOMPSendError) in
             try driver.send { (core, now) throws(STOMPSendError) in
-                try write(send, request, nil, to: &core, at: now)
+                _ = try write(send, request, nil, to: &core, at: now)
             }.pause
         }
     }
 
     /// Writes SEND, and reports it with the core's lock held, so that no receipt is reported before it.
+    ///
+    /// - Returns: Whether the call waits for a receipt.
     private func write(
         _ send: STOMPSend,
         _ request: Request,
@@ -64,11 +64,18 @@ extension STOMPConnection {
         isObserved: Bool = true,
         to core: inout STOMPClientConnection,
         at now: WireInstant
-    ) throws(STOMPSendError) {
-        let timeout = send.timeout
-        try core.send(send.headers, body: request.body, call: call, timeout: timeout, at: now)
-        guard isObserved else { return }
+    ) throws(STOMPSendError) -> Bool {
+        let waits = try core.send(
+            send.headers,
+            body: request.body,
+            call: call,
+            isRequired: send.receipt == .required,
+            timeout: send.timeout,
+            at: now
+        )
+        guard isObserved else { return waits }
         subscriptions.events.report(.sent(topic: request.topic, byteCount: request.body.count))
+        return waits
     }
 
     /// Withdraws a call.
@@ -94,20 +101,18 @@ extension STOMPConnection {
             ackMode: subscribe.ackMode(in: version),
             headers: subscribe.headers
         )
-        let asksForReceipt = options.asksForReceipt
-        let timeout = options.timeout
         _ = try await perform(
             frame,
             request,
-            asksForReceipt: asksForReceipt,
-            timeout: timeout,
+            options.asksForReceipt.map { $0 ? .required : .none },
+            timeout: options.timeout,
             didConfirm: didConfirm
         )
     }
 
     /// Sends UNSUBSCRIBE without waiting.
     func leave(_ id: String, _ headers: STOMPHeaders = [:]) {
-        try? driver.withCore(.immediate) { (core, now) throws(STOMPSendError) in
+        _ = try? driver.withCore(.immediate) { (core, now) throws(STOMPSendError) in
             try core.send(.unsubscribe(id: id, headers: headers), at: now)
         }
     }
@@ -137,7 +142,8 @@ extension STOMPConnection {
             }
         }
         // In a transaction, as for a send, only the end is certain to be answered.
-        return try await perform(frame, request, asksForReceipt: transaction == nil ? nil : false) {
+        return try await perform(frame, request, transaction == nil ? nil : STOMPReceiptDemand.none)
+        {
             isSent = true
             // Noted at once, because messages that the server sends after it may arrive before the receipt.
             if let transaction {
@@ -194,51 +200,58 @@ extension STOMPConnection {
     func perform(
         _ frame: STOMPRequest,
         _ request: Request,
-        asksForReceipt: Bool? = nil,
+        _ receipt: STOMPReceiptDemand? = nil,
         timeout: Duration? = nil,
         noting note: () -> Void = {},
         didConfirm: (@Sendable () -> Void)? = nil
     ) async throws -> Receipt {
-        try await perform(
-            request,
-            asksForReceipt: asksForReceipt ?? configuration.asksForReceipts,
-            didConfirm: didConfirm
-        ) {
+        let receipt = receipt ?? configuration.receiptDemand
+        return try await perform(request, receipt, didConfirm: didConfirm) {
             (core, now, call) throws(STOMPSendError) in
-            try core.send(frame, call: call, timeout: timeout, at: now)
+            let waits = try core.send(
+                frame,
+                call: call,
+                isRequired: receipt == .required,
+                timeout: timeout,
+                at: now
+            )
             note()
+            return waits
         }
     }
 
     /// Sends, and waits for the receipt if one was requested; otherwise until the link has room.
     private func perform(
         _ request: Request,
-        asksForReceipt: Bool,
+        _ receipt: STOMPReceiptDemand,
         didConfirm: (@Sendable () -> Void)? = nil,
         _ send: (inout STOMPClientConnection, WireInstant, STOMPPendingCall?)
-            throws(STOMPSendError) -> Void
+            throws(STOMPSendError) -> Bool
     ) async throws -> Receipt {
-        guard asksForReceipt else {
+        guard receipt.asks else {
             let pause = try STOMPMapping.converting(request) { () throws(STOMPSendError) in
                 try driver.send { (core, now) throws(STOMPSendError) in
-                    try send(&core, now, nil)
+                    _ = try send(&core, now, nil)
                 }.pause
             }
             if pause != .none { try await driver.wait(for: pause, of: request) }
             return Receipt(of: request.topic)
         }
         let call = STOMPPendingCall(willSucceed: didConfirm)
+        var waits = true
         do {
             let headers = try await call.answer(
                 sending: { () throws(WaybillError) in
-                    try STOMPMapping.converting(request) { () throws(STOMPSendError) in
+                    waits = try STOMPMapping.converting(request) { () throws(STOMPSendError) in
                         try driver.withCore { (core, now) throws(STOMPSendError) in
                             try send(&core, now, call)
                         }
                     }
+                    if !waits { call.succeed(.none) }
                 },
                 withdrawing: { call in cancel(call) }
             )
+            if !waits { try await driver.wait(for: .drain, of: request) }
             return STOMPMapping.receipt(request, headers)
         } catch let error as WaybillError {
             throw error.about(request)

@@ -45,6 +45,8 @@ final class STOMPConnection: TransportConnection {
         core.receiptTimeout = configuration.receiptTimeout
         core.closeTimeout = configuration.closeTimeout
         core.maximumInFlight = max(configuration.maximumInFlight, 1)
+        core.learnsReceipts = configuration.receipts == .automatic
+        core.contentLength = configuration.wireContentLength
         core.isTracing = configuration.wireLogger != nil
         driver = Driver(
             core: STOMPClientConnection(configuration: core),
@@ -208,10 +210,9 @@ final class STOMPConnection: TransportConnection {
             let error = STOMPMapping.refusal(frame)
             (call as? STOMPLeftCall)?.end(error)
             state.withLock { $0.end.add(call, error) }
-        case .timedOut(let call):
-            (call as? STOMPPendingCall)?.fail(
-                WaybillError(.timedOut, "the server sent no receipt in time")
-            )
+        case .timedOut(let call, let isAnswering):
+            (call as? STOMPPendingCall)?.fail(STOMPMapping.noReceipt(isAnswering: isAnswering))
+        case .receiptsMissing: subscriptions.events.report(.unsupported(STOMPMapping.receiptsMissing))
         case .abandoned(let call): state.withLock { $0.end.add(call, nil) }
         case .notSent(let call): state.withLock { $0.end.add(call, STOMPMapping.notSent()) }
         case .trace(let trace):

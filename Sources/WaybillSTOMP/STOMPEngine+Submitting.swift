@@ -18,7 +18,7 @@ extension STOMPEngine {
         do throws(WaybillError) {
             try STOMPMapping.checkBody(request)
             let send = try STOMPMapping.send(request, options, configuration)
-            end = reporting(request, isAcknowledged: send.asksForReceipt, completion)
+            end = reporting(request, completion)
             guard send.asksForReceipt else {
                 let pause = try connection.submitUnconfirmed(send, request)
                 // The submitting code yields to other tasks itself.
@@ -33,7 +33,12 @@ extension STOMPEngine {
             let call = STOMPPendingCall { [end] answer in
                 end(answer.map { STOMPMapping.receipt(request, $0) }.about(request))
             }
-            try connection.submit(send, request, call)
+            guard try connection.submit(send, request, call) else {
+                // The server sends no receipts.
+                return .full { [driver = connection.driver] in
+                    try await driver.wait(for: .drain, of: request)
+                }
+            }
             return .taken { if call.withdraw() { connection.cancel(call) } }
         } catch {
             // The connection was just ending, and nothing was sent.
@@ -46,14 +51,14 @@ extension STOMPEngine {
     /// Returns a completion that also reports the result of a send, if there are observers.
     private func reporting(
         _ request: Request,
-        isAcknowledged: Bool,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) -> @Sendable (Result<Receipt, any Error>) -> Void {
         guard let begun = events.timestamp else { return completion }
         return { [events] result in
             let (topic, byteCount) = (request.topic, request.body.count)
             switch result {
-            case .success where !isAcknowledged: break
+            // A RECEIPT has a header at least.
+            case .success(let receipt) where receipt.headers.isEmpty: break
             case .success: events.reportSend(topic, byteCount: byteCount, nil, since: begun)
             case .failure(let error):
                 events.reportSend(topic, byteCount: byteCount, error, since: begun)

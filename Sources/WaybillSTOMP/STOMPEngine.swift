@@ -164,7 +164,10 @@ final class STOMPEngine: Sendable {
             } else {
                 receipt = try await self.send(send, request, terms, isObserved: begun != nil)
             }
-            if asks { events.reportSend(topic, byteCount: byteCount, nil, since: begun) }
+            // A RECEIPT has a header at least. A server that sends none acknowledges nothing.
+            if asks, !receipt.headers.isEmpty {
+                events.reportSend(topic, byteCount: byteCount, nil, since: begun)
+            }
             return receipt
         } catch {
             events.reportSend(topic, byteCount: byteCount, error, since: begun)
@@ -219,7 +222,7 @@ final class STOMPEngine: Sendable {
             send: { connection, call throws(WaybillError) in
                 var send = send
                 send.timeout = terms.timeLeft(at: clock.now)
-                try connection.submit(send, request, call)
+                if try !connection.submit(send, request, call) { call.succeed(.none) }
             },
             withdraw: { [lifecycle] call in lifecycle.connected?.cancel(call) }
         )

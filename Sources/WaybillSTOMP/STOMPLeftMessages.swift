@@ -69,21 +69,23 @@ final class STOMPLeftMessages: Sendable {
     ) async throws {
         let message = item.message
         let request = item.request ?? Request(topic: message.topic, command: .send)
-        let isAnswered: Promise<Void>?
+        let (isAnswered, waits): (Promise<Void>?, Bool)
         do throws(WaybillError) {
             let send = try item.packet.get()
-            isAnswered = try STOMPMapping.converting(request) { () throws(STOMPSendError) in
+            (isAnswered, waits) = try STOMPMapping.converting(request) {
+                () throws(STOMPSendError) in
                 try connection.driver.withCore { (core, now) throws(STOMPSendError) in
-                    try core.send(
+                    let waits = try core.send(
                         send.headers,
                         body: request.body,
                         call: STOMPLeftCall { [self] in end(message.id, $0) },
+                        isRequired: send.receipt == .required,
                         timeout: .seconds(Int64.max),
                         at: now
                     )
                     left.reportSent(message, request)
                     // With the core's lock held, so that the answer and the end of the connection come after it.
-                    return note(message, sentOver: connection, at: now)
+                    return (note(message, sentOver: connection, at: now), waits)
                 }
             }
         } catch {
@@ -91,6 +93,7 @@ final class STOMPLeftMessages: Sendable {
             left.take([message.id])
             return left.end(message, error)
         }
+        if !waits { end(message.id, nil) }
         // What the socket does not take waits in the store. The end of the connection takes the message back.
         do { try await connection.driver.waitUntilDrained() } catch is LinkError { return }
         guard let isAnswered else { return }

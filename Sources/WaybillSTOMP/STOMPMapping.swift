@@ -170,21 +170,21 @@ package enum STOMPMapping {
         }
         for header in request.headers { headers.append(header.name, header.value) }
         try addReplyHeaders(options, request, to: &headers)
-        let asks = asksForReceipt(options, headers, configuration)
-        return STOMPSend(headers: headers, timeout: options.timeout, asksForReceipt: asks)
+        let receipt = receiptDemand(options, headers, configuration)
+        return STOMPSend(headers: headers, timeout: options.timeout, receipt: receipt)
     }
 
-    /// Whether a send waits for a receipt.
+    /// Whether a send asks for a receipt.
     ///
     /// In a transaction only its end does, because servers may process and answer its frames at COMMIT.
-    private static func asksForReceipt(
+    private static func receiptDemand(
         _ options: SendOptions,
         _ headers: STOMPHeaders,
         _ configuration: STOMPConfiguration
-    ) -> Bool {
-        if let asks = options.asksForReceipt { return asks }
-        guard headers.first(STOMPHeaderName.transaction) == nil else { return false }
-        return configuration.asksForReceipts || options.qos == .atLeastOnce
+    ) -> STOMPReceiptDemand {
+        if let asks = options.asksForReceipt { return asks ? .required : .none }
+        guard headers.first(STOMPHeaderName.transaction) == nil else { return .none }
+        return options.qos == .atLeastOnce ? .required : configuration.receiptDemand
     }
 
     static func subscription(
@@ -305,6 +305,39 @@ package enum STOMPMapping {
         return WaybillError(code, message).about(request)
     }
 
+    /// The error of a request whose receipt has not come.
+    ///
+    /// - Parameter isAnswering: Whether the server has answered another request.
+    /// - Returns: The error.
+    static func noReceipt(isAnswering: Bool) -> WaybillError {
+        WaybillError(
+            .timedOut,
+            "the server sent no receipt in time"
+                + (isAnswering
+                    ? "" : "; if it never sends any, set receipts to never in the configuration")
+        )
+    }
+
+    /// The error for a server that sends no receipts.
+    static var receiptsMissing: WaybillError {
+        var error = WaybillError(
+            .unsupported,
+            "the server sends no receipts, so that requests end when they are handed to the link"
+        )
+        error.unsupportedOption = .receipt
+        return error
+    }
+
+    /// The error for a server whose messages cannot be acknowledged.
+    static var acknowledgementMissing: WaybillError {
+        var error = WaybillError(
+            .unsupported,
+            "the server sends messages without the header ack, which cannot be acknowledged"
+        )
+        error.unsupportedOption = .ackMode
+        return error
+    }
+
     /// The error for an ERROR frame that answers a request.
     static func refusal(_ frame: STOMPErrorFrame) -> WaybillError {
         served(frame, .rejected, "the server refused")
@@ -327,6 +360,8 @@ package enum STOMPMapping {
     package static func error(_ closure: STOMPClosure) -> WaybillError? {
         switch closure {
         case .disconnected: nil
+        case .refused(let frame) where isAboutVersion(frame):
+            served(frame, .unsupported, versionMissing).asLimitOfServer
         case .refused(let frame):
             served(
                 frame,
@@ -335,6 +370,8 @@ package enum STOMPMapping {
             )
         case .error(let frame):
             served(frame, .connectionLost, "the server ended the connection with ERROR")
+        case .violation(.versionNotOffered):
+            WaybillError(.unsupported, versionMissing).asLimitOfServer
         case .violation(let violation):
             WaybillError(
                 isLimit(violation) ? .limitExceeded : .protocolViolation,
@@ -344,7 +381,28 @@ package enum STOMPMapping {
         case .heartBeatMissed:
             WaybillError(.connectionLost, "nothing heard for twice the agreed heart-beat")
         case .endOfStream: WaybillError(.connectionLost, "the server closed the connection")
+        case .answeredInHTTP:
+            WaybillError(
+                .unsupported,
+                "the server speaks HTTP: set the port of STOMP, or a URL with ws or wss"
+            ).asLimitOfServer
         }
+    }
+
+    private static let versionMissing =
+        "the server lacks the versions of STOMP that are offered: set versions to others"
+
+    /// Whether a refusal is about the version: it names those of the server (STOMP 1.2, Protocol Negotiation).
+    ///
+    /// RabbitMQ names them in every ERROR, so the text has to speak of versions, too.
+    private static func isAboutVersion(_ frame: STOMPErrorFrame) -> Bool {
+        frame.headers.first(STOMPHeaderName.version) != nil && text(of: frame).contains("version")
+    }
+
+    /// The text of a refusal in lower case.
+    private static func text(of frame: STOMPErrorFrame) -> String {
+        let body = String(decoding: frame.body.prefix(1_024), as: UTF8.self)
+        return "\(frame.message ?? "") \(body)".lowercased()
     }
 
     private static func isLimit(_ violation: STOMPViolation) -> Bool {
@@ -361,8 +419,7 @@ package enum STOMPMapping {
             "credential",
             "authenticat", "authoriz", "unauthorized", "login",
         ]
-        let body = String(decoding: frame.body.prefix(1_024), as: UTF8.self)
-        let text = "\(frame.message ?? "") \(body)".lowercased()
+        let text = text(of: frame)
         return phrases.contains { text.contains($0) }
     }
 }

@@ -6,8 +6,11 @@ struct STOMPSend: Sendable {
     var headers: STOMPHeaders
     /// The timeout of the receipt; nil for the configuration's.
     var timeout: Duration?
-    /// Whether the send waits for a receipt.
-    let asksForReceipt: Bool
+    /// Whether the send asks for a receipt, and waits for it.
+    let receipt: STOMPReceiptDemand
+
+    /// Whether the send waits for a receipt, where the server sends any.
+    var asksForReceipt: Bool { receipt.asks }
 
     /// Whether the message belongs to a transaction, which ends with its connection.
     var isInTransaction: Bool { headers.first(STOMPHeaderName.transaction) != nil }

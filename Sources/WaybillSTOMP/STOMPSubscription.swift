@@ -57,6 +57,17 @@ package struct STOMPSubscription: Sendable {
     /// Whether an acknowledgement covers all messages before its own.
     var isCumulative: Bool { request.ackMode(in: version) == .client }
 
+    /// Whether the app was told that the server's messages cannot be acknowledged.
+    private(set) var isToldUnacknowledged = false
+
+    /// Notes a message that cannot be acknowledged, although the subscription asks for it.
+    /// - Returns: Whether the app is to be told.
+    mutating func noteUnacknowledged() -> Bool {
+        guard request.ackMode != .auto, !isToldUnacknowledged else { return false }
+        isToldUnacknowledged = true
+        return true
+    }
+
     /// Goes over to another connection, which delivers again what was not acknowledged.
     mutating func move(to connection: UInt64, _ version: STOMPVersion) {
         self.connection = connection

@@ -181,6 +181,12 @@ package struct STOMPSubscriptionTable: Sendable {
         subscriptions[id]?.noteReceived(byteCount: byteCount)
     }
 
+    /// Notes a message that has no name for an acknowledgement.
+    /// - Returns: Whether the app is to be told.
+    mutating func receivedUnacknowledged(_ id: String) -> Bool {
+        subscriptions[id]?.noteUnacknowledged() ?? false
+    }
+
     /// Counts a message that was skipped, and whose acknowledgement covers all before it.
     mutating func skipped(_ token: STOMPAckToken) {
         subscriptions[token.subscriptionID]?.noteSkipped(token)

@@ -349,11 +349,16 @@ final class STOMPSubscriptions: MessageAcknowledger {
         of id: String,
         into batch: inout MessageBatch
     ) -> Bool {
-        let (subscription, connection) = state.withLock { state in
+        let (subscription, connection, isUnacknowledged) = state.withLock { state in
             if token != nil { state.table.received(id, byteCount: frame.body.count) }
-            return (state.table[id], state.table.connection)
+            let isUnacknowledged = token == nil && state.table.receivedUnacknowledged(id)
+            return (state.table[id], state.table.connection, isUnacknowledged)
         }
         guard let subscription else { return false }
+        if isUnacknowledged {
+            let topic = subscription.request.destination
+            events.report(.unsupported(STOMPMapping.acknowledgementMissing, topic: topic))
+        }
         let listener = subscription.listener
         let message = STOMPMapping.message(frame, isAcknowledged: token != nil)
         guard let token else {

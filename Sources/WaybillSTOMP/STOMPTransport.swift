@@ -85,6 +85,8 @@ public final class STOMPTransport: Transport, ImmediateTransport, StoringTranspo
                 to: address,
                 options: options.webSocket,
                 subprotocols: options.wireVersions.sorted(by: >).map(\.subprotocol),
+                // CONNECTED names the version, whatever the server makes of the offer.
+                requiresSubprotocol: false,
                 // One frame in each message, as browser clients send them and some servers need them.
                 units: .each(STOMPFrameEnd.unitLength),
                 environment: environment

@@ -226,6 +226,7 @@ extension WaybillError {
         if let reason = (underlying as? TLSFailure)?.reason {
             return reason != .libraryMissing && reason != .invalidOptions
         }
+        if code == .unsupported { return isLimitOfServer }
         return [.connectionRefused, .connectionLost, .timedOut, .tls, .protocolViolation]
             .contains(code)
     }

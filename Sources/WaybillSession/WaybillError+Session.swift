@@ -128,6 +128,13 @@ extension WaybillError {
         self = error as? WaybillError ?? WaybillError(.notConnected, "cancelled")
     }
 
+    /// The same error, about this server alone: another host may support what it lacks.
+    package var asLimitOfServer: WaybillError {
+        var error = self
+        error.isLimitOfServer = true
+        return error
+    }
+
     /// The transport was shut down.
     package static var shutDown: WaybillError {
         WaybillError(.shutDown, "the transport was shut down")

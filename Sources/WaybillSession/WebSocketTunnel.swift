@@ -10,7 +10,8 @@ package enum WebSocketTunnel {
     /// - Parameters:
     ///   - address: The server, and the path of the request.
     ///   - options: The app's options for the WebSocket.
-    ///   - subprotocols: The offered subprotocols; the server must choose one.
+    ///   - subprotocols: The offered subprotocols.
+    ///   - requiresSubprotocol: Whether the server must choose one.
     ///   - units: The rule by which bytes are divided into messages.
     ///   - environment: Provides the dialer below and the masking keys.
     /// - Returns: The dialer.
@@ -18,6 +19,7 @@ package enum WebSocketTunnel {
         to address: ServiceAddress,
         options: WebSocketOptions,
         subprotocols: [String],
+        requiresSubprotocol: Bool = true,
         units: WebSocketUnits,
         environment: LinkEnvironment
     ) -> any Dialer {
@@ -35,7 +37,7 @@ package enum WebSocketTunnel {
                 host: address.hostField,
                 target: address.path,
                 subprotocols: subprotocols,
-                requiresSubprotocol: true,
+                requiresSubprotocol: requiresSubprotocol,
                 headers: HTTPHeaders(options.headers)
             ),
             configuration: configuration,

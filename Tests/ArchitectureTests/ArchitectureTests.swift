@@ -185,7 +185,7 @@ import Testing
         ("SubscribeOptions.swift", "eventTypes: Set<String>?"),
         ("EntryCommand.swift", "eventTypes: Set<String>?"),
         // Words in the error texts of a server.
-        ("STOMPMapping.swift", ".lowercased()"),
+        ("STOMPMapping.swift", ".lowercased()"), ("STOMPMapping.swift", "text(of: frame).contains"),
     ]
 
     @Test("Names are compared by their bytes: no String as a key, none cut or folded as characters")

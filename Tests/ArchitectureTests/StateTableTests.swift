@@ -27,7 +27,8 @@ import Testing
         "MQTTServerConnection", "MQTTSession", "MQTTStoreQueue", "MockConnection",
         "NetworkViability", "Opening", "PendingReplies", "ReplaySuspicion", "SCRAMClient",
         "SCRAMServer",
-        "SSEMachine", "STOMPClientConnection", "STOMPServerConnection", "SubscriptionSuspicion",
+        "SSEMachine", "STOMPClientConnection", "STOMPReceiptHabit", "STOMPServerConnection",
+        "SubscriptionSuspicion",
         "WebSocketConnection",
         "WebSocketOpeningHandshake", "WriteTurn",
     ]

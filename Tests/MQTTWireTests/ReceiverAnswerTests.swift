@@ -212,6 +212,8 @@ import WireCore
         ("#", "a/b", true), ("+/b", "a/+", true), ("+/b", "a/c", false), ("+", "a/b", false),
         ("+/+", "a/b", true), ("a/+/c", "a/b/#", true), ("a/+/c", "a/b/d", false),
         ("a/b/#", "a/+", true), ("a/b/c/#", "a/+", false), ("/a", "a", false), ("/+", "/a", true),
+        ("$queue/a", "a", true), ("$exclusive/+", "$queue/a", true), ("$delayed/5/a", "a", true),
+        ("$delayed/x/a", "a", false), ("$queue", "a", false), ("$other/a", "a", false),
         ("$share/g/a/+", "a/b", true), ("$share/g/a", "$share/h/b", false), ("é", "é", true),
     ]
 

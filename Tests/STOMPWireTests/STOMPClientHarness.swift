@@ -106,7 +106,8 @@ struct ClientHarness {
                 log.append("receipt \(number(call)) \(headers.receiptID ?? "")")
             case .failed(let call, let error):
                 log.append("failed \(number(call)) \(error.message ?? "")")
-            case .timedOut(let call): log.append("timed out \(number(call))")
+            case .timedOut(let call, _): log.append("timed out \(number(call))")
+            case .receiptsMissing: log.append("receipts are missing")
             case .abandoned(let call): log.append("abandoned \(number(call))")
             case .notSent(let call): log.append("not sent \(number(call))")
             case .trace(let trace):

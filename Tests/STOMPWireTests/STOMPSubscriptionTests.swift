@@ -208,7 +208,7 @@ struct STOMPSubscriptionTests {
         }
     }
 
-    @Test("A 1.2 message that is to be acknowledged and has no ack breaks the protocol")
+    @Test("A 1.2 message that is to be acknowledged and has no ack comes without a token")
     func ackMissing() throws {
         var harness = try ClientHarness(.v1_2)
         try harness.subscribe("0", .auto)
@@ -217,7 +217,8 @@ struct STOMPSubscriptionTests {
         #expect(harness.told() == ["message 0 1"])
         #expect(harness.tokens == [])
         harness.receive(message("2", subscription: "1"))
-        #expect(harness.closure == .violation(.headerMissing(.message, "ack")))
+        #expect(harness.told() == ["message 1 2"])
+        #expect(harness.tokens == [] && harness.closure == nil)
     }
 
     @Test("Just the acknowledgements that are asked for are sent")

@@ -73,6 +73,35 @@ struct FailoverTests {
         await transport.shutdown()
     }
 
+    @Test(
+        "A server that lacks the version is told of at once, and another host is tried",
+        arguments: [
+            (MQTTConfiguration.Version.v5, "20 02 00 01" as Hex), (.v3_1_1, "20 03 00 84 00"),
+            (.v3_1_1, "20 02 00 01"), (.v5, "20 03 00 84 00"),
+        ]
+    )
+    func version(version: MQTTConfiguration.Version, answer: Hex) async throws {
+        let connect = ScriptedByteStream.Step.skip(version == .v5 ? 16 : 15)
+        func old() -> ScriptedByteStream {
+            ScriptedByteStream(connect, .reply(answer.bytes), .finish)
+        }
+        let accepting = (version == .v5 ? "20 03 00 00 00" : "20 02 00 00") as Hex
+        let open = ScriptedByteStream(connect, .reply(accepting.bytes))
+        let (transport, provider) = try scripted([old(), open], version: version) {
+            bare(&$0)
+            $0.failover.hosts = ["b"]
+        }
+        try await provider.request(.connect)
+        #expect(open.isComplete)
+        await transport.shutdown()
+
+        // Alone: the default policy makes no other attempt.
+        let (_, single) = try scripted([old()], version: version) { bare(&$0) }
+        let error = await expectError(.unsupported) { try await single.request(.connect) }
+        #expect(error?.isRetryable == false && error?.message.contains("set version") == true)
+        #expect(error?.mqttReason?.code == .unsupportedProtocolVersion)
+    }
+
     @Test("When no host accepts the error names them all")
     func allFail() async throws {
         let busy = ScriptedByteStream(.expect(Packet.connect), .reply(Self.unavailable))

@@ -47,6 +47,8 @@ import WaybillTesting
         for number in 0..<4 { try await provider.request(.send("body\(number)")) }
         let narrow = BufferPolicy(.fail, byteLimit: 14)
         let messages = try await provider.messages(.subscribe("/queue/t", mode, buffering: narrow))
+        // The first message confirms the subscription, and the others come while the app takes none.
+        await untilQuiet()
         await expectError(.slowConsumer) { for try await _ in messages {} }
         // A limit applies only to waiting messages: a consumer that keeps up gets any number. A single message may
         // exceed the byte limit.

@@ -10,7 +10,9 @@ import WaybillTesting
     func receipts() async throws {
         for asks in [true, false] {
             let fixture = try Fixture()
-            let (transport, provider) = try fixture.provider { $0.asksForReceipts = asks }
+            let (transport, provider) = try fixture.provider {
+                $0.receipts = asks ? .always : .never
+            }
             let messages = try await provider.messages(.subscribe("t"))
             try await provider.request(.send("default", to: "t"))
             try await provider.request(.send("yes", to: "t", asksForReceipt: true))

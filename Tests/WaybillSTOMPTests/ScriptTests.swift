@@ -102,7 +102,7 @@ struct ScriptTests {
         )
         let (transport, provider) = try client(script) {
             $0.maximumBodySize = 64
-            $0.asksForReceipts = false
+            $0.receipts = .never
         }
         let heard = LineLog()
         let reading = Task {

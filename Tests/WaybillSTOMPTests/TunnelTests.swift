@@ -21,9 +21,11 @@ import WireCore
     private final class Server: Dialer {
         private let pair = ByteStreamPair()
         private let driver: Driver<WebSocketConnection>
+        private let choosesSubprotocol: Bool
         private let state = Locked((offers: [String](), messages: [WebSocketMessage]()))
 
-        init(_ clock: ManualClock) {
+        init(_ clock: ManualClock, choosesSubprotocol: Bool) {
+            self.choosesSubprotocol = choosesSubprotocol
             driver = Driver(
                 core: WebSocketConnection(
                     serverWith: WebSocketConfiguration { Array(repeating: 0, count: $0) },
@@ -60,7 +62,7 @@ import WireCore
                 let offers = head.headers.members("sec-websocket-protocol")
                 state.withLock { $0.offers = offers }
                 driver.withCore(.immediate) { core, _ in
-                    core.accept(subprotocol: offers.first)
+                    core.accept(subprotocol: choosesSubprotocol ? offers.first : nil)
                 }
             case .message(let message):
                 state.withLock { $0.messages.append(message) }
@@ -73,14 +75,15 @@ import WireCore
     }
 
     @Test(
-        "Subprotocols, the best first; one frame or heart-beat in each message, text where it is UTF-8"
+        "Subprotocols, the best first; one frame or heart-beat in each message, text where it is UTF-8",
+        arguments: [true, false]
     )
-    func messages() async throws {
+    func messages(choosesSubprotocol: Bool) async throws {
         let clock = ManualClock()
-        let server = Server(clock)
+        let server = Server(clock, choosesSubprotocol: choosesSubprotocol)
         var configuration = STOMPConfiguration()
         configuration.reconnection = .never
-        configuration.asksForReceipts = false
+        configuration.receipts = .never
         let transport = try STOMPTransport(
             url: #require(URL(string: "ws://h/stomp")),
             configuration: configuration,

@@ -44,6 +44,16 @@ package struct MQTTConnack: Hashable, Sendable {
         let code = try reader.uint8(.connack)
         sessionPresent = flags == 1
         switch version {
+        // A server that lacks the version answers in the form of its own (MQTT 3.1.1, 3.1.2.2; MQTT 5, 3.1.2.2).
+        case .v5 where code == 1 && reader.remaining == 0:
+            reasonCode = .unsupportedProtocolVersion
+            properties = MQTTProperties()
+            return
+        case .v3_1_1 where code == MQTTReasonCode.unsupportedProtocolVersion.rawValue:
+            reasonCode = .unsupportedProtocolVersion
+            properties = try reader.properties(.connack, .connack, .v5)
+            try reader.expectEnd(.connack)
+            return
         case .v5:
             reasonCode = MQTTReasonCode(rawValue: code)
             guard MQTTReasonCode.isAllowed(reasonCode, in: .connack, version: .v5) else {

@@ -100,14 +100,41 @@ package struct MQTTTopicFilter: Hashable, Sendable {
         filter.utf8.contains { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "+") }
     }
 
-    /// Whether a topic exists that both filters match.
+    /// The filters that topics are matched against: ``filter``, and what EMQX takes of it.
+    ///
+    /// EMQX reads `$queue/`, `$exclusive/` and `$delayed/` with seconds as options, and sends the topics without them. To
+    /// other servers they are levels like any other.
+    package var patterns: [String] {
+        guard filter.utf8.first == UInt8(ascii: "$") else { return [filter] }
+        let levels = filter.split(atByte: "/")
+        let count =
+            switch levels[0] {
+            case "$queue", "$exclusive": 1
+            case "$delayed" where levels.count > 1 && levels[1].utf8.allSatisfy(Self.isDigit): 2
+            default: 0
+            }
+        let rest = levels.dropFirst(count).joined(separator: "/")
+        return count == 0 || rest.isEmpty ? [filter] : [filter, rest]
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
+    }
+
+    /// Whether a topic exists that both filters match, in one of their ``patterns``.
     ///
     /// Filters that begin with `$` are compared with the others level by level, too, so that the answer may be yes where
     /// 4.7.2-1 excludes a match.
     package func overlaps(_ other: MQTTTopicFilter) -> Bool {
+        patterns.contains { one in
+            other.patterns.contains { Self.overlap(one, $0) }
+        }
+    }
+
+    private static func overlap(_ filter: String, _ other: String) -> Bool {
         let separator = UInt8(ascii: "/")
         let left = filter.utf8.split(separator: separator, omittingEmptySubsequences: false)
-        let right = other.filter.utf8.split(separator: separator, omittingEmptySubsequences: false)
+        let right = other.utf8.split(separator: separator, omittingEmptySubsequences: false)
         func isWildcard(_ level: Substring.UTF8View, _ wildcard: Unicode.Scalar) -> Bool {
             level.count == 1 && level.first == UInt8(ascii: wildcard)
         }
@@ -126,7 +153,7 @@ package struct MQTTTopicFilter: Hashable, Sendable {
     /// A filter that begins with a wildcard does not match topics that begin with `$` (4.7.2-1).
     package func matches(_ topic: String) -> Bool {
         var trie = MQTTTopicTrie<Bool>()
-        trie[filter] = true
+        for pattern in patterns { trie[pattern] = true }
         var isMatch = false
         trie.forEachMatch(of: topic) { isMatch = isMatch || $0 }
         return isMatch

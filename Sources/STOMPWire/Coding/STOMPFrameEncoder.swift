@@ -3,13 +3,14 @@ package import WireCore
 package enum STOMPFrameEncoder {
     /// Writes a frame.
     ///
-    /// If there is a body, content-length is the first header; otherwise it is omitted. The other headers follow in
-    /// their order. ``STOMPFrameEnd`` relies on that to split the bytes into frames without decoding them.
+    /// If there is a body, content-length is the first header, unless a body without NUL goes without it. The other headers
+    /// follow in their order. ``STOMPFrameEnd`` relies on that to split the bytes into frames without decoding them.
     ///
     /// - Parameters:
     ///   - command: The command.
     ///   - headers: The headers, without content-length.
     ///   - body: The body, copied once.
+    ///   - hasLength: Whether a body has a content-length; one without it must not contain NUL.
     ///   - version: The version of the connection; nil before it is agreed.
     ///   - writer: The buffer to append to.
     /// - Throws: `STOMPEncodingError`; nothing was written then.
@@ -17,6 +18,7 @@ package enum STOMPFrameEncoder {
         _ command: STOMPCommand,
         _ headers: STOMPHeaders,
         body: some WireBytes,
+        hasLength: Bool = true,
         version: STOMPVersion?,
         into writer: inout ByteWriter
     ) throws(STOMPEncodingError) {
@@ -26,7 +28,7 @@ package enum STOMPFrameEncoder {
         let start = writer.count
         writer.append(command.name.bytes)
         writer.append(UInt8(ascii: "\n"))
-        if length > 0 {
+        if length > 0, hasLength {
             writer.append(("content-length:" as StaticString).bytes)
             writer.append(contentsOf: String(length).utf8)
             writer.append(UInt8(ascii: "\n"))

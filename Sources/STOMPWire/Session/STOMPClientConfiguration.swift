@@ -10,6 +10,10 @@ package struct STOMPClientConfiguration: Sendable {
     package var closeTimeout = Duration.seconds(5)
     /// The number of requests that may wait for their receipts; further requests are held.
     package var maximumInFlight = 200
+    /// Whether requests of the demand `automatic` go without a receipt when the server sends none.
+    package var learnsReceipts = true
+    /// When SEND has a content-length.
+    package var contentLength = STOMPContentLength.automatic
     /// Whether frames are reported as ``STOMPClientEvent/trace(_:)``.
     package var isTracing = false
 

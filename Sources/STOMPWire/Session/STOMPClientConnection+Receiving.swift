@@ -29,7 +29,8 @@ extension STOMPClientConnection {
                     try handle(message, at: now)
                 }
             } catch {
-                close(.violation(error))
+                let isHTTP = version == nil && error == .commandUnknown && buffer.beginsWithHTTP
+                close(isHTTP ? .answeredInHTTP : .violation(error))
             }
         }
         buffer.removeAll()
@@ -53,6 +54,7 @@ extension STOMPClientConnection {
         case .message:
             hasProgress = true
             if let (id, token) = try scopes.receive(frame, in: version) {
+                noteMessage(of: id, at: now)
                 events.append(.message(subscriptionID: id, frame, token))
             } else {
                 writer.noteReceived("dropped: no such subscription", byteCount: 0)
@@ -80,10 +82,18 @@ extension STOMPClientConnection {
         }
         hasProgress = true
         guard let (id, token) = try scopes.receive(message.frame, in: version) else { return }
+        noteMessage(of: id, at: now)
         // An ACK of the mode `client` would be about earlier messages, too, which the app may not have taken.
         let isAlone = scopes.subscriptions[id]?.ackMode == .clientIndividual
         events.append(.skipped(subscriptionID: id, message, isAlone ? nil : token))
-        if isAlone, let token { try? send(.acknowledge(token), at: now) }
+        if isAlone, let token { _ = try? send(.acknowledge(token), at: now) }
+    }
+
+    /// Takes a MESSAGE as the confirmation of its SUBSCRIBE, if that waits for one.
+    private mutating func noteMessage(of id: String, at now: WireInstant) {
+        guard window.receipts.inFlightCount > 0 else { return }
+        if configuration.learnsReceipts { receiptHabit.noteMessage(at: now) }
+        if let call = window.receipts.take(making: id) { events.append(.receipt(call, .none)) }
     }
 
     // MARK: CONNECTED
@@ -96,6 +106,14 @@ extension STOMPClientConnection {
         if frame.command == .error { return close(.refused(STOMPErrorFrame(frame))) }
         let connected = try STOMPConnected(frame, decoder.version, answering: request)
         writer.version = connected.version
+        receiptHabit = STOMPReceiptHabit(server: connected.server)
+        omitsTextLength =
+            switch configuration.contentLength {
+            // ActiveMQ makes a message with a content-length one of bytes for its other consumers.
+            case .automatic: connected.server?.hasBytePrefix("ActiveMQ/") == true
+            case .always: false
+            case .unlessText: true
+            }
         heartBeats.begin(connected.heartBeat, at: now)
         state = .connected
         events.append(.connected(connected))
@@ -108,6 +126,7 @@ extension STOMPClientConnection {
         guard place.isThere else { throw .headerMissing(.receipt, STOMPHeaderName.receiptID) }
         let number = frame.headers.number(at: place)
         if case .disconnecting(number, _) = state { return close(.disconnected) }
+        receiptHabit.noteReceipt()
         guard let number, let call = window.receipts.take(number) else {
             // The call timed out or was cancelled, or the receipt is unknown.
             writer.noteReceived("receipt without a pending request", byteCount: 0)
@@ -128,5 +147,12 @@ extension STOMPClientConnection {
             }
         }
         close(.error(error))
+    }
+}
+
+extension ReceiveBuffer {
+    /// Whether the peer answers in HTTP.
+    fileprivate var beginsWithHTTP: Bool {
+        withUnsafeBytes { $0.starts(with: ("HTTP/" as StaticString).bytes) }
     }
 }

@@ -58,23 +58,28 @@ extension STOMPClientConnection {
     ///     receipt. A `transaction` must be open.
     ///   - body: The body, copied once.
     ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
+    ///   - isRequired: Whether the receipt is requested from a server, too, that has sent none.
     ///   - timeout: The time limit of the call; nil for that of the configuration.
     ///   - now: The current time.
+    /// - Returns: Whether the call waits.
     /// - Throws: `STOMPSendError`; nothing was written then.
+    @discardableResult
     package mutating func send(
         _ headers: STOMPHeaders,
         body: some WireBytes,
         call: (any STOMPCall)? = nil,
+        isRequired: Bool = false,
         timeout: Duration? = nil,
         at now: WireInstant
-    ) throws(STOMPSendError) {
+    ) throws(STOMPSendError) -> Bool {
         guard isConnected else { throw .notConnected }
         guard headers.first(STOMPHeaderName.destination)?.isEmpty == false else {
             throw .destinationMissing
         }
         try scopes.checkOpen(headers.first(STOMPHeaderName.transaction))
         try headers.checkUnreserved()
-        try submit(.send, headers, body: body, call: call, timeout: timeout, at: now)
+        let wish = call.map { ($0, isRequired) }
+        return try submit(.send, headers, body: body, wish, timeout: timeout, at: now)
     }
 
     /// Sends a request without a body.
@@ -82,20 +87,26 @@ extension STOMPClientConnection {
     /// - Parameters:
     ///   - request: The request.
     ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
+    ///   - isRequired: Whether the receipt is requested from a server, too, that has sent none.
     ///   - timeout: The time limit of the call; nil for that of the configuration.
     ///   - now: The current time.
+    /// - Returns: Whether the call waits.
     /// - Throws: `STOMPSendError`; nothing was written then.
+    @discardableResult
     package mutating func send(
         _ request: STOMPRequest,
         call: (any STOMPCall)? = nil,
+        isRequired: Bool = false,
         timeout: Duration? = nil,
         at now: WireInstant
-    ) throws(STOMPSendError) {
+    ) throws(STOMPSendError) -> Bool {
         guard isConnected, let version else { throw .notConnected }
         let (command, headers) = try scopes.frame(of: request, in: version)
+        let wish = call.map { ($0, isRequired) }
         let none = ByteSlice.empty
-        try submit(command, headers, body: none, call: call, timeout: timeout, at: now)
+        let waits = try submit(command, headers, body: none, wish, timeout: timeout, at: now)
         scopes.note(request)
+        return waits
     }
 
     /// Expects messages of a subscription that the server creates by itself, in ack mode auto.
@@ -125,22 +136,42 @@ extension STOMPClientConnection {
         _ command: STOMPCommand,
         _ headers: STOMPHeaders,
         body: some WireBytes,
-        call: (any STOMPCall)?,
+        _ wish: (call: any STOMPCall, isRequired: Bool)?,
         timeout: Duration?,
         at now: WireInstant
-    ) throws(STOMPSendError) {
-        let waiting = call.map {
-            (call: $0, deadline: now.advanced(by: timeout ?? configuration.receiptTimeout))
+    ) throws(STOMPSendError) -> Bool {
+        var waiting: (call: any STOMPCall, isRequired: Bool, deadline: WireInstant)?
+        if let wish, wish.isRequired || !receiptHabit.isSilent {
+            let deadline = now.advanced(by: timeout ?? configuration.receiptTimeout)
+            waiting = (wish.call, wish.isRequired, deadline)
         }
-        if try window.submit(command, headers, body: body, waiting, to: &writer) {
+        let hasLength = !omitsTextLength || !STOMPText.isText(body, headers)
+        if try window.submit(
+            command,
+            headers,
+            body: body,
+            waiting,
+            hasLength: hasLength,
+            to: &writer
+        ) {
             noteSent(at: now)
         }
+        return waiting != nil
+    }
+
+    /// Ends the calls that wait for receipts which the server does not send, and sends held frames.
+    mutating func endOptionalReceipts() {
+        for call in window.receipts.takeOptional() { events.append(.receipt(call, .none)) }
     }
 
     /// Sends held frames as long as the window has room, and a requested DISCONNECT after the last one.
     mutating func sendHeld(at now: WireInstant) {
         guard window.isHolding else { return }
-        if window.sendHeld(to: &writer) { noteSent(at: now) }
+        while window.sendHeld(to: &writer) {
+            noteSent(at: now)
+            guard receiptHabit.isSilent else { break }
+            endOptionalReceipts()
+        }
         disconnectIfDone(at: now)
     }
 }

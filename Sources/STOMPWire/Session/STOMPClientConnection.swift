@@ -37,6 +37,9 @@ package struct STOMPClientConnection: ProtocolCore {
     package internal(set) var isUnanswered = false
     var heartBeats = STOMPHeartBeatClock(.none, at: .zero)
     var window: STOMPWindow
+    var receiptHabit = STOMPReceiptHabit()
+    /// Whether a SEND with text has no content-length.
+    var omitsTextLength = false
     package internal(set) var scopes = STOMPClientScopes()
 
     package init(configuration: STOMPClientConfiguration = STOMPClientConfiguration()) {
@@ -90,10 +93,10 @@ package struct STOMPClientConnection: ProtocolCore {
 
     /// The time at which a heart-beat or a receipt is due.
     private var workDeadline: WireInstant? {
-        switch (heartBeats.deadline, window.receipts.earliestDeadline) {
-        case (let one?, let other?): min(one, other)
-        case (let one, let other): one ?? other
-        }
+        var deadline = heartBeats.deadline ?? .never
+        deadline = min(deadline, window.receipts.earliestDeadline ?? .never)
+        deadline = min(deadline, receiptHabit.deadline ?? .never)
+        return deadline == .never ? nil : deadline
     }
 
     package mutating func advance(to now: WireInstant) {
@@ -109,7 +112,13 @@ package struct STOMPClientConnection: ProtocolCore {
                 takeTraces()
             case .giveUp: return close(.heartBeatMissed)
             }
-            for call in window.receipts.takeExpired(at: now) { events.append(.timedOut(call)) }
+            for call in window.receipts.takeExpired(at: now) {
+                events.append(.timedOut(call, isAnswering: receiptHabit.isAnswering))
+            }
+            if receiptHabit.fallSilent(at: now) {
+                events.append(.receiptsMissing)
+                endOptionalReceipts()
+            }
             sendHeld(at: now)
         default: break
         }

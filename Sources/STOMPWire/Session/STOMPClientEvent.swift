@@ -12,12 +12,14 @@ package enum STOMPClientEvent: Sendable {
     case skipped(subscriptionID: String, STOMPSkippedMessage, STOMPAckToken?)
     /// A message of a subscription that has ended, or that never was.
     case unheard(STOMPFrame)
-    /// The server has carried out the request of a call.
+    /// The server has carried out the request of a call, or sends no receipts; the headers are empty without a RECEIPT.
     case receipt(any STOMPCall, STOMPReceivedHeaders)
     /// The server could not carry out the request of a call; the connection ends.
     case failed(any STOMPCall, STOMPErrorFrame)
-    /// The time limit of a call has passed.
-    case timedOut(any STOMPCall)
+    /// The time limit of a call has passed; tells whether the server sends receipts at all, as far as is known.
+    case timedOut(any STOMPCall, isAnswering: Bool)
+    /// The server sends no receipts, so that requests do without them.
+    case receiptsMissing
     /// A call will get no answer, because the connection has ended.
     case abandoned(any STOMPCall)
     /// The request of a call was never sent, because the connection has ended.
@@ -44,6 +46,8 @@ package enum STOMPClosure: Hashable, Sendable {
     case heartBeatMissed
     /// The server closed the stream.
     case endOfStream
+    /// The server answered CONNECT with a response of HTTP.
+    case answeredInHTTP
 }
 
 /// The ERROR frame of a server, copied out of the receive buffer.

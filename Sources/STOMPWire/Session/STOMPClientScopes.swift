@@ -144,7 +144,7 @@ package struct STOMPClientScopes: Sendable {
 
     /// Finds the subscription of a message.
     ///
-    /// - Returns: The id, with a token if the message must be acknowledged; nil if the message was sent before the server
+    /// - Returns: The id, with a token if the message can and must be acknowledged; nil if the message was sent before the server
     ///   handled the UNSUBSCRIBE.
     /// - Throws: `headerMissing`.
     package mutating func receive(
@@ -167,7 +167,8 @@ package struct STOMPClientScopes: Sendable {
         }
         let isByAck = version == .v1_2
         guard let identifier = isByAck ? frame.headers.ack : frame.headers.messageID else {
-            throw .headerMissing(.message, STOMPHeaderName.ack)
+            // Spring's simple broker sends no `ack`, and ignores ACK.
+            return (subscription.id, nil)
         }
         let token = STOMPAckToken(identifier: identifier, subscriptionID: subscription.id)
         return (subscription.id, token)

@@ -20,7 +20,8 @@ package struct STOMPFrameWriter: Sendable {
     package mutating func write(
         _ command: STOMPCommand,
         _ headers: STOMPHeaders,
-        body: some WireBytes
+        body: some WireBytes,
+        hasLength: Bool = true
     ) throws(STOMPSendError) {
         let start = outbound.count
         do {
@@ -28,6 +29,7 @@ package struct STOMPFrameWriter: Sendable {
                 command,
                 headers,
                 body: body,
+                hasLength: hasLength,
                 version: version,
                 into: &outbound
             )
@@ -47,12 +49,13 @@ package struct STOMPFrameWriter: Sendable {
     func frame(
         _ command: STOMPCommand,
         _ headers: STOMPHeaders,
-        body: some WireBytes,
+        _ body: some WireBytes,
+        _ hasLength: Bool,
         receipt: UInt64?
     ) throws(STOMPSendError) -> STOMPHeldFrames.Frame {
         var writer = STOMPFrameWriter(isTracing: isTracing)
         writer.version = version
-        try writer.write(command, headers, body: body)
+        try writer.write(command, headers, body: body, hasLength: hasLength)
         return STOMPHeldFrames.Frame(
             bytes: writer.outbound.takeSlice(),
             traces: writer.traces,

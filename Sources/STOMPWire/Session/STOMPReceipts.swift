@@ -11,6 +11,10 @@ package struct STOMPReceipts: Sendable {
         let call: any STOMPCall
         /// The destination of the request: some servers name it in their refusal, and not the receipt.
         let destination: String?
+        /// The id of the subscription that the request makes.
+        let subscription: String?
+        /// Whether only a RECEIPT completes the request.
+        let isRequired: Bool
     }
 
     private var calls: [UInt64: Waiting] = [:]
@@ -25,6 +29,8 @@ package struct STOMPReceipts: Sendable {
     /// The number of each call, for withdrawals; thousands of calls may be withdrawn at once.
     private var numbers: [ObjectIdentifier: UInt64] = [:]
     private var heap = DeadlineHeap()
+    /// The numbers of the waiting SUBSCRIBEs, by the ids of their subscriptions.
+    private var subscribing: [WireName: UInt64] = [:]
 
     /// The number of the next receipt to request.
     package private(set) var nextNumber: UInt64 = 1
@@ -57,10 +63,18 @@ package struct STOMPReceipts: Sendable {
     package mutating func add(
         _ call: any STOMPCall,
         to destination: String? = nil,
+        making subscription: String? = nil,
+        isRequired: Bool = false,
         deadline: WireInstant
     ) {
         let number = takeNumber()
-        calls[number] = Waiting(call: call, destination: destination)
+        calls[number] = Waiting(
+            call: call,
+            destination: destination,
+            subscription: subscription,
+            isRequired: isRequired
+        )
+        if let subscription { subscribing[WireName(subscription)] = number }
         numbers[ObjectIdentifier(call)] = number
         heap.add(number, at: deadline)
     }
@@ -90,8 +104,10 @@ package struct STOMPReceipts: Sendable {
     }
 
     private mutating func remove(_ number: UInt64) -> (any STOMPCall)? {
-        guard let call = calls.removeValue(forKey: number)?.call else { return nil }
+        guard let waiting = calls.removeValue(forKey: number) else { return nil }
+        let call = waiting.call
         numbers[ObjectIdentifier(call)] = nil
+        if let subscription = waiting.subscription { subscribing[WireName(subscription)] = nil }
         if number <= lastSent { inFlightCount -= 1 }
         return call
     }
@@ -102,6 +118,25 @@ package struct STOMPReceipts: Sendable {
             number <= lastSent && (waiting.destination.map(isMeant) ?? false)
         }
         return found.keys.sorted().compactMap { remove($0) }
+    }
+
+    /// Takes the call of the SUBSCRIBE that a MESSAGE has confirmed; its receipt is ignored when it arrives.
+    package mutating func take(making subscription: String) -> (any STOMPCall)? {
+        guard !subscribing.isEmpty, let number = subscribing[WireName(subscription)],
+            number <= lastSent, let call = calls[number]?.call
+        else { return nil }
+        forget(call)
+        return call
+    }
+
+    /// Takes the calls whose requests were sent and that need no receipt, in the order of the requests, and expects no
+    /// receipt of withdrawn ones.
+    package mutating func takeOptional() -> [any STOMPCall] {
+        let found = calls.filter { $0.key <= lastSent && !$0.value.isRequired }.keys.sorted()
+        inFlightCount -= withdrawn.count
+        withdrawn = []
+        defer { removeAnswered() }
+        return found.compactMap { remove($0) }
     }
 
     /// Takes the calls whose time limit has passed, in the order of the limits.
@@ -134,6 +169,7 @@ package struct STOMPReceipts: Sendable {
         defer {
             calls = [:]
             numbers = [:]
+            subscribing = [:]
             heap = DeadlineHeap()
             withdrawn = []
             inFlightCount = 0

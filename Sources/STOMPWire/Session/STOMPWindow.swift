@@ -26,7 +26,8 @@ struct STOMPWindow: Sendable {
     ///   - command: The command.
     ///   - headers: The headers without `receipt`.
     ///   - body: The body.
-    ///   - waiting: The call that waits for a receipt, and its time limit; nil requests no receipt.
+    ///   - waiting: The call that waits for a receipt, whether it needs one, and its time limit; nil requests no receipt.
+    ///   - hasLength: Whether a body has a content-length.
     ///   - writer: The writer of the frames.
     /// - Returns: Whether the frame was written.
     /// - Throws: `STOMPSendError`; nothing was written then.
@@ -34,15 +35,17 @@ struct STOMPWindow: Sendable {
         _ command: STOMPCommand,
         _ headers: STOMPHeaders,
         body: some WireBytes,
-        _ waiting: (call: any STOMPCall, deadline: WireInstant)?,
+        _ waiting: (call: any STOMPCall, isRequired: Bool, deadline: WireInstant)?,
+        hasLength: Bool,
         to writer: inout STOMPFrameWriter
     ) throws(STOMPSendError) -> Bool {
         guard let waiting else {
             guard mustHold(command, headers) else {
-                try writer.write(command, headers, body: body)
+                try writer.write(command, headers, body: body, hasLength: hasLength)
                 return true
             }
-            held.append(try writer.frame(command, headers, body: body, receipt: nil))
+            let frame = try writer.frame(command, headers, body, hasLength, receipt: nil)
+            held.append(frame)
             return false
         }
         let number = receipts.nextNumber
@@ -50,12 +53,17 @@ struct STOMPWindow: Sendable {
         headers.append(STOMPHeaderName.receipt, String(number))
         let isHeld = isHolding || receipts.inFlightCount >= maximum
         if isHeld {
-            held.append(try writer.frame(command, headers, body: body, receipt: number))
+            held.append(try writer.frame(command, headers, body, hasLength, receipt: number))
         } else {
-            try writer.write(command, headers, body: body)
+            try writer.write(command, headers, body: body, hasLength: hasLength)
         }
-        let destination = headers.first(STOMPHeaderName.destination)
-        receipts.add(waiting.call, to: destination, deadline: waiting.deadline)
+        receipts.add(
+            waiting.call,
+            to: headers.first(STOMPHeaderName.destination),
+            making: command == .subscribe ? headers.first(STOMPHeaderName.id) : nil,
+            isRequired: waiting.isRequired,
+            deadline: waiting.deadline
+        )
         if !isHeld { receipts.noteSent(number) }
         return !isHeld
     }

@@ -198,6 +198,19 @@ extension TransportEvent {
         return event
     }
 
+    /// The peer lacks something that the transport goes on without.
+    ///
+    /// - Parameters:
+    ///   - error: The missing feature, with the code `unsupported`.
+    ///   - topic: The topic of the subscription; nil if it is about all requests.
+    /// - Returns: The event.
+    public static func unsupported(
+        _ error: WaybillError,
+        topic: String? = nil
+    ) -> TransportEvent {
+        TransportEvent(.unsupported, since: nil, topic: topic, error: error)
+    }
+
     // MARK: Events of the package itself
 
     /// A message was skipped because of an error.

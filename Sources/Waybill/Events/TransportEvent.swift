@@ -19,6 +19,7 @@
 /// | `received` | `topic`, `qos`, `byteCount` of the body |
 /// | `storeIncomplete` | `count` of changes that are not written, if the store knows it; `error` |
 /// | `dropped` | `topic`, `count` of messages, `byteCount` of their bodies, `dropReason` |
+/// | `unsupported` | `error` with the missing feature, `topic` of the subscription if it is about one |
 /// | `skipped` | `topic`, `error` |
 /// | `enqueuedFailed` | `command`, `topic`, `error` |
 /// | `retrying` | `command`, `topic`, `attempt` that comes, `delay` before it, `error` |
@@ -75,6 +76,11 @@ public struct TransportEvent: Sendable {
 
         /// A policy dropped messages.
         public static let dropped = Kind(name: "dropped")
+
+        /// The peer lacks something that the transport asks for by default; the transport goes on without it.
+        ///
+        /// Spring's simple broker sends no receipts, and messages that cannot be acknowledged.
+        public static let unsupported = Kind(name: "unsupported")
 
         /// A loop over ``Messages/skippingFailures`` skipped a message that could not be decoded, or that an
         /// interceptor refused.

@@ -243,13 +243,13 @@ struct ConnectionResumptionTests {
     /// CONNACK codes, and the client's reaction: it waits or gives up.
     private static let codes: [Way: [UInt8: String]] = [
         .mqtt311: [
-            1: "disconnected (rejected", 2: "disconnected (rejected",
+            1: "disconnected (unsupported", 2: "disconnected (rejected",
             3: "waiting (connectionRefused", 4: "disconnected (unauthorized",
             5: "disconnected (unauthorized",
         ],
         .mqtt5: [
             0x80: "disconnected (rejected", 0x81: "disconnected (rejected",
-            0x82: "disconnected (rejected", 0x84: "disconnected (rejected",
+            0x82: "disconnected (rejected", 0x84: "disconnected (unsupported",
             0x85: "disconnected (rejected", 0x86: "disconnected (unauthorized",
             0x87: "disconnected (unauthorized", 0x88: "waiting (connectionRefused",
             0x89: "waiting (connectionRefused", 0x8A: "disconnected (unauthorized",

@@ -169,7 +169,7 @@ struct TunnelLimitTests {
         )
         var configuration = STOMPConfiguration()
         configuration.reconnection = .never
-        configuration.asksForReceipts = false
+        configuration.receipts = .never
         configuration.webSocket.offersCompression = deflate != nil
         let transport = try STOMPTransport(
             url: #require(URL(string: "ws://h/stomp")),

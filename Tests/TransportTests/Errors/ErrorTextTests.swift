@@ -147,7 +147,10 @@ import WebSocketWire
         let sending = others + stompEncodingErrors.map { .encoding($0) }
         let frame = STOMPErrorFrame(headers: ["message": "no"], body: [])
         let closures: [STOMPClosure] =
-            [.refused(frame), .error(frame), .connectTimedOut, .heartBeatMissed, .endOfStream]
+            [
+                .refused(frame), .error(frame), .connectTimedOut, .heartBeatMissed, .endOfStream,
+                .answeredInHTTP,
+            ]
             + stompViolations.map { .violation($0) }
         return sending.map { STOMPMapping.error($0, request) }
             + closures.compactMap { STOMPMapping.error($0) }
