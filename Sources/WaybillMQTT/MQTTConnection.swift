@@ -353,6 +353,7 @@ final class MQTTConnection: TransportConnection {
             (call as? MQTTPendingCall)?.fail(
                 WaybillError(.timedOut, "the server did not acknowledge in time")
             )
+            subscriptions.pressure.noteTimeout()
         case .abandoned(let call): state.withLock { $0.end.add(call) }
         case .trace(let trace):
             configuration.wireLogger?.logFrame(

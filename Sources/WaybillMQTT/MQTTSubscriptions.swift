@@ -60,7 +60,8 @@ final class MQTTSubscriptions: Sendable {
         let holds = configuration.keepsSession && policy.timeToLive > .zero
         let held = MQTTHeldMessages(policy, memoryLimit: configuration.memoryLimit)
         late = holds ? MQTTLateDelivery(held, deliveries, unheard, clock: environment.clock) : nil
-        pressure = ReadingPressure(account: account)
+        let clock = environment.clock
+        pressure = ReadingPressure(account: account, reportingTo: events, by: clock)
     }
 
     // MARK: Connections

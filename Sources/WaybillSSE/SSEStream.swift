@@ -70,7 +70,11 @@ final class SSEStream: Sendable {
         credentials = configuration.credentials.map { source in
             CredentialProvider(source, in: engine.links.plain)
         }
-        pressure = ReadingPressure(account: MemoryAccount(limit: configuration.memoryLimit))
+        pressure = ReadingPressure(
+            account: MemoryAccount(limit: configuration.memoryLimit),
+            reportingTo: engine.events,
+            by: engine.links.plain.clock
+        )
         let machine = SSEMachine(
             configuration.reconnection,
             isPaused: isPaused,

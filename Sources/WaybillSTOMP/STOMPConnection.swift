@@ -212,7 +212,9 @@ final class STOMPConnection: TransportConnection {
             state.withLock { $0.end.add(call, error) }
         case .timedOut(let call, let isAnswering):
             (call as? STOMPPendingCall)?.fail(STOMPMapping.noReceipt(isAnswering: isAnswering))
-        case .receiptsMissing: subscriptions.events.report(.unsupported(STOMPMapping.receiptsMissing))
+            subscriptions.pressure.noteTimeout()
+        case .receiptsMissing:
+            subscriptions.events.report(.unsupported(STOMPMapping.receiptsMissing))
         case .abandoned(let call): state.withLock { $0.end.add(call, nil) }
         case .notSent(let call): state.withLock { $0.end.add(call, STOMPMapping.notSent()) }
         case .trace(let trace):

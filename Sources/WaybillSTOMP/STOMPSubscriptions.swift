@@ -38,7 +38,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
         unheard = UnheardMessages(reportingTo: events, by: clock)
         self.events = events
         self.catchAll = catchAll
-        pressure = ReadingPressure(account: account)
+        pressure = ReadingPressure(account: account, reportingTo: events, by: clock)
     }
 
     // MARK: Connections

@@ -32,6 +32,7 @@ package struct MessageListener: Sendable {
         pressure: ReadingPressure
     ) {
         let itself = Locked<MessageSource?>(nil)
+        let holder = pressure.account.add(MessageSource.holder(topic) { itself.withLock { $0 } })
         let policy = options.buffering ?? buffering
         let source = MessageSource(
             policy: policy,
@@ -39,6 +40,7 @@ package struct MessageListener: Sendable {
             callbacks: .init(
                 onTermination: {
                     guard let source = itself.withLock({ $0.take() }) else { return }
+                    pressure.account.remove(holder)
                     pressure.forget(source)
                     onLeave(source)
                 },

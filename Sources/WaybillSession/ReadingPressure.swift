@@ -1,5 +1,5 @@
 package import Waybill
-import WaybillLink
+package import WaybillLink
 package import WireCore
 
 /// Stops reading from the peer while any of several subscriptions is full.
@@ -7,6 +7,14 @@ package import WireCore
 /// Whether a subscription is full is looked up under one lock after each possible change. A notification with the
 /// value could be overtaken: a late "full" after "not full" would stop the reading for good.
 package final class ReadingPressure: Sendable {
+    /// Why a connection is not read.
+    enum Reason: Sendable {
+        /// The account is full.
+        case account
+        /// The policy of a full subscription holds it back.
+        case policy
+    }
+
     private enum Holder: Hashable, Sendable {
         case source(ObjectIdentifier)
         case name(String)
@@ -37,12 +45,30 @@ package final class ReadingPressure: Sendable {
     private let state = Locked(State())
     /// The account of the bytes that wait in all subscriptions together.
     package let account: MemoryAccount
+    private let watch: ReadingWatch?
+    private let observation = Locked<UInt64?>(nil)
 
     /// Makes one without a connection.
     ///
     /// - Parameter account: Counts the bytes that wait.
     package init(account: MemoryAccount = MemoryAccount()) {
         self.account = account
+        watch = nil
+    }
+
+    /// Makes one without a connection, which tells of long stops.
+    ///
+    /// - Parameters:
+    ///   - account: Counts the bytes that wait.
+    ///   - events: Receives the events.
+    ///   - clock: Measures the stops.
+    package init(
+        account: MemoryAccount,
+        reportingTo events: TransportEventSource,
+        by clock: any TimerSource
+    ) {
+        self.account = account
+        watch = ReadingWatch(account, reportingTo: events, by: clock)
     }
 
     /// Makes one for a connection.
@@ -62,6 +88,7 @@ package final class ReadingPressure: Sendable {
     ///
     /// - Parameter setReading: Stops or resumes reading; called by one thread at a time.
     package func attach(_ setReading: @escaping @Sendable (Bool) -> Void) {
+        observe()
         change { state in
             state.connection += 1
             state.setReading = setReading
@@ -76,6 +103,7 @@ package final class ReadingPressure: Sendable {
             state.connection += 1
             state.setReading = nil
         }
+        if let observer = observation.withLock({ $0.take() }) { account.stopObserving(observer) }
     }
 
     /// Checks whether a subscription is full.
@@ -109,6 +137,34 @@ package final class ReadingPressure: Sendable {
         change { $0.isReleased = true }
     }
 
+    // MARK: Long stops
+
+    private func observe() {
+        guard watch != nil else { return }
+        let observer = account.observe { [weak self] in self?.updateWatch() }
+        let former = observation.withLock { observation in
+            defer { observation = observer }
+            return observation
+        }
+        if let former { account.stopObserving(former) }
+    }
+
+    private func updateWatch() { watch?.update { reason } }
+
+    /// Why the present connection is not read.
+    private var reason: Reason? {
+        let (isAttached, isHeld) = state.withLock { ($0.setReading != nil, $0.hold.isHeld) }
+        guard isAttached else { return nil }
+        if account.isFull { return .account }
+        return isHeld ? .policy : nil
+    }
+
+    /// Notes that a call had no answer in time: if reading was stopped, the stream that stops it ends.
+    package func noteTimeout() {
+        guard watch?.isStopped == true, let reason else { return }
+        account.endLargestHolder(holdsBack: reason == .policy)
+    }
+
     private func change(_ holder: Holder, _ isFull: () -> Bool) {
         change { state in
             if isFull() { state.holders.insert(holder) } else { state.holders.remove(holder) }
@@ -116,11 +172,13 @@ package final class ReadingPressure: Sendable {
     }
 
     private func change(_ body: (inout State) -> Void) {
-        var next = state.withLock { state in
+        var (next, isNews) = state.withLock { state in
+            let before = (state.hold.isHeld, state.connection)
             body(&state)
             state.hold.isHeld = !state.holders.isEmpty && !state.isReleased
-            return state.next()
+            return (state.next(), before != (state.hold.isHeld, state.connection))
         }
+        if isNews { updateWatch() }
         while let telling = next {
             telling.setReading(!telling.isHeld)
             next = state.withLock { state in

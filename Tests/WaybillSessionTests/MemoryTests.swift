@@ -85,8 +85,59 @@ import WireCore
         source.deliver((0..<100).map { _ in message() })
         for _ in 0..<100 { source.deliver([message()]) }
         #expect(connection.all == [])
-        #expect(source.droppedCount == 194)
+        // Three quarters of the limit are for what may be dropped.
+        #expect(source.droppedCount == 195)
         #expect(connection.account.byteCount < 7_000)
+    }
+
+    /// A stream whose messages make room for others.
+    private func holder(
+        _ connection: Connection,
+        _ overflow: BufferPolicy.Overflow
+    ) -> MessageSource {
+        let source = connection.source(overflow)
+        _ = connection.account.add(MessageSource.holder("t") { source })
+        return source
+    }
+
+    @Test(
+        "The largest stream makes room for a smaller one, by its own policy",
+        arguments: [BufferPolicy.Overflow.dropOldest, .dropNewest, .fail]
+    )
+    func largest(overflow: BufferPolicy.Overflow) async throws {
+        let connection = Connection(limit: 80_000)
+        let (large, small) = (holder(connection, overflow), holder(connection, .fail))
+        for number in 0..<50 {
+            var message = message()
+            message.headers = ["n": "\(number)"]
+            large.deliver([message])
+        }
+        let kept = 50 - large.droppedCount
+        for _ in 0..<10 { small.deliver([message()]) }
+        #expect(small.failure == nil && small.droppedCount == 0)
+        let dropped = large.droppedCount
+        var numbers: [Int] = []
+        large.finish()
+        var iterator = large.messages.makeAsyncIterator()
+        while let message = try? await iterator.next() {
+            numbers.append(message.headers.first("n").flatMap(Int.init) ?? -1)
+        }
+        switch overflow {
+        case .dropOldest: #expect(numbers == Array(dropped..<50))
+        case .dropNewest: #expect(numbers == Array(0..<(50 - dropped)))
+        default: #expect(numbers == [] && large.failure?.code == .slowConsumer)
+        }
+        #expect(dropped > 50 - kept && connection.all == [])
+    }
+
+    @Test("What a failed stream still has makes room before anything else")
+    func failedFirst() {
+        let connection = Connection(limit: 80_000)
+        let (failed, other) = (holder(connection, .fail), holder(connection, .dropOldest))
+        failed.deliver((0..<20).map { _ in message() })
+        failed.finish(throwing: WaybillError(.slowConsumer, ""))
+        for _ in 0..<55 { other.deliver([message()]) }
+        #expect(other.droppedCount == 0 && failed.droppedCount == 20)
     }
 
     @Test("A stream that is to fail fails at the limit of the connection, too")

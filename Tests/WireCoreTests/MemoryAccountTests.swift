@@ -23,6 +23,23 @@ import WireCore
         #expect(changes.withLock { $0 } == [true, false])
     }
 
+    @Test("What a policy may drop has three quarters, and alone does not keep the account full")
+    func droppable() {
+        let account = MemoryAccount(limit: 800)
+        #expect(account.chargeIfRoom(600, droppable: 600))
+        #expect(!account.chargeIfRoom(1, droppable: 1))
+        #expect(!account.hasRoom(forDroppable: 1, beside: 0, of: 0))
+        #expect(account.hasRoom(forDroppable: 1, beside: -1, of: -1))
+        account.charge(100)
+        #expect(account.isFull)
+        account.release(50)
+        #expect(account.isFull)
+        account.release(1)
+        #expect(!account.isFull)
+        account.release(600, droppable: 600)
+        #expect(account.byteCount == 49)
+    }
+
     @Test("Observers are called in the order in which they came")
     func order() {
         let account = MemoryAccount(limit: 800)

@@ -102,14 +102,14 @@ package struct MQTTTopicFilter: Hashable, Sendable {
 
     /// The filters that topics are matched against: ``filter``, and what EMQX takes of it.
     ///
-    /// EMQX reads `$queue/`, `$exclusive/` and `$delayed/` with seconds as options, and sends the topics without them. To
+    /// EMQX reads `$queue/`, `$q/`, `$exclusive/` and `$delayed/` with seconds as options, and sends the topics without them. To
     /// other servers they are levels like any other.
     package var patterns: [String] {
         guard filter.utf8.first == UInt8(ascii: "$") else { return [filter] }
         let levels = filter.split(atByte: "/")
         let count =
             switch levels[0] {
-            case "$queue", "$exclusive": 1
+            case "$queue", "$q", "$exclusive": 1
             case "$delayed" where levels.count > 1 && levels[1].utf8.allSatisfy(Self.isDigit): 2
             default: 0
             }

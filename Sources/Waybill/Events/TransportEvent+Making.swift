@@ -198,6 +198,26 @@ extension TransportEvent {
         return event
     }
 
+    /// Waiting messages have stopped the reading of the connection.
+    ///
+    /// - Parameters:
+    ///   - topic: The topic of the subscription with the most waiting messages.
+    ///   - byteCount: The bytes of memory of all that waits.
+    /// - Returns: The event.
+    public static func readingHeld(topic: String?, byteCount: Int) -> TransportEvent {
+        TransportEvent(.readingHeld, since: nil, topic: topic, byteCount: byteCount)
+    }
+
+    /// The connection is read again.
+    ///
+    /// - Parameter duration: The time since reading was stopped.
+    /// - Returns: The event.
+    public static func readingResumed(after duration: Duration) -> TransportEvent {
+        var event = TransportEvent(.readingResumed)
+        event.duration = duration
+        return event
+    }
+
     /// The peer lacks something that the transport goes on without.
     ///
     /// - Parameters:

@@ -19,6 +19,8 @@
 /// | `received` | `topic`, `qos`, `byteCount` of the body |
 /// | `storeIncomplete` | `count` of changes that are not written, if the store knows it; `error` |
 /// | `dropped` | `topic`, `count` of messages, `byteCount` of their bodies, `dropReason` |
+/// | `readingHeld` | `byteCount` of all that waits, `topic` of the subscription with the most of it |
+/// | `readingResumed` | `duration` since reading was stopped |
 /// | `unsupported` | `error` with the missing feature, `topic` of the subscription if it is about one |
 /// | `skipped` | `topic`, `error` |
 /// | `enqueuedFailed` | `command`, `topic`, `error` |
@@ -76,6 +78,14 @@ public struct TransportEvent: Sendable {
 
         /// A policy dropped messages.
         public static let dropped = Kind(name: "dropped")
+
+        /// Waiting messages have stopped the reading of the connection for five seconds.
+        ///
+        /// Answers to calls wait, too. When a call times out meanwhile, the subscription with the most waiting messages
+        /// ends with `slowConsumer`.
+        public static let readingHeld = Kind(name: "readingHeld")
+        /// The connection is read again, after ``readingHeld``.
+        public static let readingResumed = Kind(name: "readingResumed")
 
         /// The peer lacks something that the transport asks for by default; the transport goes on without it.
         ///

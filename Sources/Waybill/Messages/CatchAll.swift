@@ -43,12 +43,14 @@ package final class CatchAll: Sendable {
             )
         }
         let itself = Locked<MessageSource?>(nil)
+        let holder = account.add(MessageSource.holder(nil) { itself.withLock { $0 } })
         let source = MessageSource(
             policy: policy,
             account: account,
             callbacks: .init(
-                onTermination: { [weak self] in
+                onTermination: { [weak self, account] in
                     guard let source = itself.withLock({ $0.take() }) else { return }
+                    account.remove(holder)
                     self?.state.withLock { $0.sources.removeAll { $0 === source } }
                 },
                 onDrop: { [events] count, byteCount in

@@ -43,6 +43,17 @@ struct EmptyPlaces: Sendable {
         return oldest
     }
 
+    /// Takes the newest message that the policy counts.
+    ///
+    /// - Returns: The message; nil when the protocol itself bounds all waiting messages.
+    /// - Complexity: O(k), where k messages that the policy does not count wait behind it.
+    mutating func takeNewest(from waiting: inout [Message]) -> Message? {
+        guard next < waiting.count,
+            let index = waiting[next...].lastIndex(where: { $0.delivery == nil })
+        else { return nil }
+        return waiting.remove(at: index)
+    }
+
     /// Inserts messages before all others.
     mutating func putBack(_ messages: ArraySlice<Message>, into waiting: inout [Message]) {
         waiting.insert(contentsOf: messages, at: 0)

@@ -23,10 +23,12 @@ final class MessageBuffer: Sendable {
         var messages = 0
         var dropped = 0
         var places = EmptyPlaces()
-        /// The number of bytes charged to the account for waiting messages.
-        var charged = 0
-        /// The number of bytes charged for messages that the consumer has taken and may still hold.
-        var lent = 0
+        /// The bytes charged to the account for waiting messages.
+        var charged = Charge()
+        /// The bytes charged for messages that the consumer has taken and may still hold.
+        var lent = Charge()
+        /// Whether the policy has failed the stream, so that its messages make room for others first.
+        var isOver = false
         /// Whether the buffer is closed; messages that still arrive are dropped.
         var isClosed = false
 
@@ -38,12 +40,29 @@ final class MessageBuffer: Sendable {
         }
     }
 
+    /// Bytes charged to the account.
+    struct Charge: Sendable {
+        var all = 0
+        /// Those that the policy may drop, or might have dropped before the consumer took them.
+        var droppable = 0
+
+        static func += (left: inout Charge, right: Charge) {
+            left.all += right.all
+            left.droppable += right.droppable
+        }
+
+        static func -= (left: inout Charge, right: Charge) {
+            left.all -= right.all
+            left.droppable -= right.droppable
+        }
+    }
+
     /// The state of adding a batch, message by message.
     private struct Addition {
         var outcome = Outcome()
         var discarded: [Message] = []
-        /// The number of bytes to charge to the account after the locks are released; negative for a release.
-        var charge = 0
+        /// The bytes to charge to the account after the locks are released; negative for a release.
+        var charge = Charge()
 
         mutating func drop(_ message: Message) {
             outcome.drop(message)
@@ -78,51 +97,114 @@ final class MessageBuffer: Sendable {
     func append(_ batch: consuming [Message]) -> Outcome {
         var batch = batch
         let sum = sum(of: batch)
+        let (isDone, own) = mailbox.append { waiting in
+            counts.withLock { counts in
+                guard !counts.isClosed else { return (false, 0) }
+                if waiting.isEmpty { counts.reset() }
+                // The usual case: all messages fit.
+                guard counts.messages + sum.counted <= policy.messageLimit,
+                    counts.bytes + sum.bytes <= policy.byteLimit,
+                    account?.chargeIfRoom(sum.memory.all, droppable: sum.memory.droppable) ?? true
+                else { return (false, counts.charged.droppable) }
+                counts.bytes += sum.bytes
+                counts.messages += sum.counted
+                counts.charged += sum.memory
+                if waiting.isEmpty {
+                    swap(&waiting, &batch)
+                } else {
+                    for index in batch.indices { waiting.append(batch[index].moveOut()) }
+                }
+                return (true, 0)
+            }
+        }
+        guard !isDone else { return Outcome() }
+        // With no lock held, because other streams may have to drop messages.
+        if sum.memory.droppable > 0 { account?.makeRoom(for: sum.memory.droppable, besides: own) }
+        return change { waiting, counts, addition in
+            guard !counts.isClosed else { return addition.discarded = batch }
+            if waiting.isEmpty { counts.reset() }
+            for message in batch { add(message, &waiting, &counts, &addition) }
+        }
+    }
+
+    /// Changes the waiting messages, and carries out the consequences with no lock held.
+    private func change(
+        _ body: (inout [Message], inout Counts, inout Addition) -> Void
+    ) -> Outcome {
         let addition = mailbox.append { waiting in
             counts.withLock { counts in
                 var addition = Addition()
-                guard !counts.isClosed else {
-                    addition.discarded = batch
-                    return addition
-                }
-                if waiting.isEmpty { counts.reset() }
-                // The usual case: all messages fit.
-                if counts.messages + sum.counted <= policy.messageLimit,
-                    counts.bytes + sum.bytes <= policy.byteLimit,
-                    account?.chargeIfRoom(sum.memory) ?? true
-                {
-                    counts.bytes += sum.bytes
-                    counts.messages += sum.counted
-                    counts.charged += sum.memory
-                    if waiting.isEmpty {
-                        swap(&waiting, &batch)
-                    } else {
-                        for index in batch.indices { waiting.append(batch[index].moveOut()) }
-                    }
-                    return addition
-                }
-                for message in batch { add(message, &waiting, &counts, &addition) }
+                body(&waiting, &counts, &addition)
                 counts.dropped += addition.outcome.dropped
                 counts.charged += addition.charge
                 return addition
             }
         }
-        // Called without a lock: at its limit the account stops reading from the peer, and that looks at this buffer.
-        account?.charge(addition.charge)
+        // At its limit the account stops reading from the peer, and that looks at this buffer.
+        account?.charge(addition.charge.all, droppable: addition.charge.droppable)
         for message in addition.discarded { message.delivery?.messageWasDropped() }
         return addition.outcome
     }
 
+    /// The waiting messages, in bytes of memory.
+    var waiting: MemoryAccount.Waiting {
+        counts.withLock { counts in
+            var waiting = MemoryAccount.Waiting()
+            waiting.droppable = counts.charged.droppable
+            waiting.firm = counts.charged.all - counts.charged.droppable
+            waiting.isOver = counts.isOver
+            return waiting
+        }
+    }
+
+    /// Drops at least so many bytes by the policy, as far as it may drop them.
+    func drop(_ byteCount: Int) -> Outcome {
+        change { waiting, counts, addition in
+            let fails = policy.overflow == .fail
+            if fails, !counts.isOver { addition.outcome.pressure = .fail }
+            while fails || -addition.charge.droppable < byteCount {
+                let isNewest = policy.overflow == .dropNewest
+                let message =
+                    isNewest
+                    ? counts.places.takeNewest(from: &waiting)
+                    : counts.places.takeOldest(from: &waiting)
+                guard let message else { return }
+                remove(message, &counts, &addition)
+            }
+        }
+    }
+
+    /// Notes that a message was removed from the waiting ones.
+    private func remove(_ message: Message, _ counts: inout Counts, _ addition: inout Addition) {
+        counts.bytes -= message.body.count
+        counts.messages -= 1
+        if account != nil { addition.charge -= charge(of: message) }
+        addition.drop(message)
+    }
+
+    /// What a message is charged with; zero for an empty place.
+    func charge(of message: Message) -> Charge {
+        guard !EmptyPlaces.isEmpty(message) else { return Charge() }
+        let count = message.memoryByteCount
+        let isDroppable = message.delivery == nil && policy.overflow != .holdBack
+        return Charge(all: count, droppable: isDroppable ? count : 0)
+    }
+
     /// What a batch adds: the messages that the policy counts, the bytes of their bodies, and the memory of all.
-    private func sum(of batch: [Message]) -> (counted: Int, bytes: Int, memory: Int) {
-        var sum = (counted: 0, bytes: 0, memory: 0)
+    private func sum(of batch: [Message]) -> (counted: Int, bytes: Int, memory: Charge) {
+        var sum = (counted: 0, bytes: 0, memory: Charge())
+        let hasDroppable = policy.overflow != .holdBack
         // By index, because iterating copies each message.
         for index in batch.indices {
-            if batch[index].delivery == nil {
+            let isCounted = batch[index].delivery == nil
+            if isCounted {
                 sum.bytes += batch[index].body.count
                 sum.counted += 1
             }
-            if account != nil { sum.memory += batch[index].memoryByteCount }
+            guard account != nil else { continue }
+            let count = batch[index].memoryByteCount
+            sum.memory.all += count
+            if isCounted, hasDroppable { sum.memory.droppable += count }
         }
         return sum
     }
@@ -137,22 +219,20 @@ final class MessageBuffer: Sendable {
         _ counts: inout Counts,
         _ addition: inout Addition
     ) {
-        let memory = account == nil ? 0 : message.memoryByteCount
+        let memory = account == nil ? Charge() : charge(of: message)
         guard message.delivery == nil else {
             addition.charge += memory
             return waiting.append(message)
         }
         let size = message.body.count
-        while isFull(counts, adding: size)
-            || (counts.messages > 0 && account?.hasRoom(for: addition.charge + memory) == false)
-        {
+        while isFull(counts, adding: size) || lacksRoom(for: memory, counts, addition) {
             switch policy.overflow {
             case .dropOldest:
-                guard let oldest = counts.places.takeOldest(from: &waiting) else { break }
-                counts.bytes -= oldest.body.count
-                counts.messages -= 1
-                if account != nil { addition.charge -= oldest.memoryByteCount }
-                addition.drop(oldest)
+                guard let oldest = counts.places.takeOldest(from: &waiting) else {
+                    // Others have all the room.
+                    return addition.drop(message)
+                }
+                remove(oldest, &counts, &addition)
                 continue
             case .dropNewest: return addition.drop(message)
             case .fail:
@@ -170,6 +250,19 @@ final class MessageBuffer: Sendable {
         waiting.append(message)
     }
 
+    /// Whether a message has no room in the account.
+    private func lacksRoom(for memory: Charge, _ counts: Counts, _ addition: Addition) -> Bool {
+        guard let account else { return false }
+        guard memory.droppable > 0 else {
+            return counts.messages > 0 && !account.hasRoom(for: addition.charge.all + memory.all)
+        }
+        return !account.hasRoom(
+            forDroppable: memory.droppable,
+            beside: addition.charge.droppable,
+            of: addition.charge.all
+        )
+    }
+
     /// Whether adding a message exceeds the limits; a message larger than the limit may wait alone.
     private func isFull(_ counts: Counts, adding size: Int) -> Bool {
         counts.messages > 0
@@ -183,7 +276,7 @@ final class MessageBuffer: Sendable {
         try await mailbox.take {
             counts.withLock { counts in
                 counts.lent += counts.charged
-                counts.charged = 0
+                counts.charged = Charge()
             }
         }
     }
@@ -192,22 +285,17 @@ final class MessageBuffer: Sendable {
     func releaseTaken() {
         guard let account else { return }
         let lent = counts.withLock { counts in
-            defer { counts.lent = 0 }
+            defer { counts.lent = Charge() }
             return counts.lent
         }
-        account.release(lent)
+        account.release(lent.all, droppable: lent.droppable)
     }
 
     /// Releases the account's charge for some of the messages that the consumer has taken.
-    func releaseTaken(_ byteCount: Int) {
+    func releaseTaken(_ charge: Charge) {
         guard let account else { return }
-        counts.withLock { $0.lent -= byteCount }
-        account.release(byteCount)
-    }
-
-    /// The number of bytes charged for a message; zero for an empty place.
-    static func memoryByteCount(of message: Message) -> Int {
-        EmptyPlaces.isEmpty(message) ? 0 : message.memoryByteCount
+        counts.withLock { $0.lent -= charge }
+        account.release(charge.all, droppable: charge.droppable)
     }
 
     /// Whether taken messages should be released in portions, because reading from the peer has stopped.
@@ -216,9 +304,10 @@ final class MessageBuffer: Sendable {
     /// Puts messages back that the consumer took and did not use.
     func putBack(_ messages: ArraySlice<Message>) {
         guard !messages.isEmpty else { return releaseTaken() }
-        let memory = account == nil ? 0 : messages.reduce(0) { $0 + Self.memoryByteCount(of: $1) }
+        var memory = Charge()
+        if account != nil { for message in messages { memory += charge(of: message) } }
         let isClosed = mailbox.append { waiting in
-            counts.withLock { counts in
+            counts.withLock { [memory] counts in
                 guard !counts.isClosed else { return true }
                 if waiting.isEmpty { counts.reset() }
                 counts.places.putBack(messages, into: &waiting)
@@ -241,7 +330,8 @@ final class MessageBuffer: Sendable {
             counts.withLock { counts in
                 let gone = counts.places.remove(from: &waiting, where: isGone)
                 let memory = account == nil ? 0 : gone.reduce(0) { $0 + $1.memoryByteCount }
-                counts.charged -= memory
+                // They have deliveries, so no policy drops them.
+                counts.charged.all -= memory
                 return (gone, memory)
             }
         }
@@ -250,6 +340,10 @@ final class MessageBuffer: Sendable {
     }
 
     func finish(_ end: Mailbox<Message>.Ending) {
+        if case .failed = end {
+            counts.withLock { $0.isOver = true }
+            account?.noteFailure()
+        }
         mailbox.finish(end)
     }
 
@@ -258,13 +352,13 @@ final class MessageBuffer: Sendable {
         let (dropped, charged) = mailbox.append { waiting in
             let charged = counts.withLock { counts in
                 counts.isClosed = true
-                defer { counts.charged = 0 }
+                defer { counts.charged = Charge() }
                 return counts.charged
             }
             defer { waiting = [] }
             return (waiting, charged)
         }
-        account?.release(charged)
+        account?.release(charged.all, droppable: charged.droppable)
         for message in dropped { message.delivery?.messageWasDropped() }
     }
 }

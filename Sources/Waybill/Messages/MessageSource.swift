@@ -110,7 +110,10 @@ package final class MessageSource: Sendable {
 
     private func deliver(_ batch: consuming [Message], to buffer: MessageBuffer) {
         let topic = batch.last?.topic
-        let outcome = buffer.append(batch)
+        carryOut(buffer.append(batch), topic)
+    }
+
+    private func carryOut(_ outcome: MessageBuffer.Outcome, _ topic: String?) {
         if outcome.dropped > 0 { callbacks.onDrop(outcome.dropped, outcome.droppedBytes) }
         switch outcome.pressure {
         case .none: break
@@ -128,6 +131,64 @@ package final class MessageSource: Sendable {
             )
             callbacks.onOverflow()
         }
+    }
+
+    // MARK: Room for others
+
+    /// Makes the stream known to the account, so that it makes room for others when it is the largest.
+    ///
+    /// - Parameters:
+    ///   - topic: The topic of the subscription.
+    ///   - find: Returns this source as long as it is in use.
+    /// - Returns: A number for the account.
+    package static func holder(
+        _ topic: String?,
+        _ find: @escaping @Sendable () -> MessageSource?
+    ) -> MemoryAccount.Holder {
+        MemoryAccount.Holder(
+            topic: topic,
+            waiting: { find()?.waiting ?? MemoryAccount.Waiting() },
+            drop: { find()?.drop($0, topic) },
+            end: { find()?.endHolding(topic) }
+        )
+    }
+
+    /// What waits in all buffers.
+    private var waiting: MemoryAccount.Waiting {
+        var sum = MemoryAccount.Waiting()
+        sum.holdsBack = policy.overflow == .holdBack
+        for buffer in state.withLock({ $0.buffers }) {
+            let waiting = buffer.waiting
+            sum.droppable += waiting.droppable
+            sum.firm += waiting.firm
+            sum.isOver = sum.isOver || waiting.isOver
+        }
+        return sum
+    }
+
+    /// Drops bytes by the policy, from the largest buffers.
+    private func drop(_ byteCount: Int, _ topic: String?) {
+        let buffers = state.withLock { $0.buffers }.map { (buffer: $0, count: $0.waiting.droppable) }
+        var rest = byteCount
+        for (buffer, count) in buffers.sorted(by: { $0.count > $1.count }) where rest > 0 {
+            carryOut(buffer.drop(rest), topic)
+            rest -= count - buffer.waiting.droppable
+        }
+    }
+
+    /// Ends the stream, whose messages stop the reading of the connection, and drops them.
+    private func endHolding(_ topic: String?) {
+        let buffers = state.withLock { $0.buffers }
+        finish(
+            throwing: WaybillError(
+                .slowConsumer,
+                "its messages stopped the reading of the connection until other calls timed out",
+                topic: topic
+            )
+        )
+        for buffer in buffers { buffer.discard() }
+        callbacks.onPressure(self)
+        callbacks.onOverflow()
     }
 
     /// Removes waiting messages that the peer sends again; streams that have ended keep theirs.

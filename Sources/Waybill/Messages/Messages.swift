@@ -251,13 +251,13 @@ final class MessageConsumer {
     @exclusivity(unchecked) private var position = 0
     /// The rest of a taken batch in portions, the next portion last; used while the account is full.
     private var portions: [Portion] = []
-    /// The number of bytes charged for the current portion; zero for a whole batch.
-    private var portionByteCount = 0
+    /// The bytes charged for the current portion; zero for a whole batch.
+    private var portionCharge = MessageBuffer.Charge()
     @exclusivity(unchecked) private var turn = Turn()
 
     private struct Portion {
         var messages: [Message] = []
-        var byteCount = 0
+        var charge = MessageBuffer.Charge()
     }
 
     /// The number of bytes from which a portion is complete: 1 MiB.
@@ -313,8 +313,8 @@ final class MessageConsumer {
         var portion = Portion()
         for message in batch {
             portion.messages.append(message)
-            portion.byteCount += MessageBuffer.memoryByteCount(of: message)
-            guard portion.byteCount >= Self.portionByteLimit else { continue }
+            portion.charge += buffer.charge(of: message)
+            guard portion.charge.all >= Self.portionByteLimit else { continue }
             portions.append(portion)
             portion = Portion()
         }
@@ -326,11 +326,11 @@ final class MessageConsumer {
 
     /// Continues with the next portion.
     private func takePortion() -> Bool {
-        if portionByteCount > 0 { buffer.releaseTaken(portionByteCount) }
-        portionByteCount = 0
+        if portionCharge.all > 0 { buffer.releaseTaken(portionCharge) }
+        portionCharge = MessageBuffer.Charge()
         guard let portion = portions.popLast() else { return false }
         batch = portion.messages
-        portionByteCount = portion.byteCount
+        portionCharge = portion.charge
         return true
     }
 
