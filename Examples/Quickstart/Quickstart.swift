@@ -17,12 +17,11 @@ import WaybillTesting
 @main
 struct Quickstart {
     static func main() async {
-        guard let options = Options(CommandLine.arguments.dropFirst()) else {
-            print(Options.usage)
-            return
-        }
         do {
-            try await run(options)
+            try await run(try Options(CommandLine.arguments.dropFirst()))
+        } catch let refusal as Options.Refusal {
+            print("Quickstart: \(refusal.reason)\n\n\(Options.usage)")
+            exit(2)
         } catch {
             print("Quickstart: \(error)")
             exit(1)
@@ -89,6 +88,8 @@ struct Quickstart {
         case .mqtt:
             let mqtt = try MQTTTransport(url: url) {
                 $0.version = options.version
+                $0.userName = options.login
+                $0.password = options.passcode
                 $0.tls.authorities = options.authorities
                 $0.wireLogger = logger
             }
@@ -124,14 +125,19 @@ struct Quickstart {
 private struct Options {
     static let usage = """
         usage: Quickstart [--token TOKEN]
-               Quickstart --url mqtt://HOST:PORT [--mqtt 3.1.1|5] [--token TOKEN]
+               Quickstart --url mqtt://HOST:PORT [--mqtt 3.1.1|5]
                Quickstart --url ws://HOST:PORT/PATH --mqtt 3.1.1|5
-               Quickstart --url stomp://HOST:PORT | ws://HOST:PORT/PATH
-                          [--host VIRTUAL-HOST] [--login LOGIN --passcode PASSCODE]
-               Quickstart --url http://HOST:PORT/PATH [--token TOKEN | --login LOGIN --passcode PASSCODE]
+               Quickstart --url stomp://HOST:PORT | ws://HOST:PORT/PATH [--host VIRTUAL-HOST]
+               Quickstart --url http://HOST:PORT/PATH
 
+        Each takes --token TOKEN, or --login LOGIN --passcode PASSCODE.
         mqtts, wss, stomps and https go over TLS; --ca FILE names the authority of the server's certificate.
         """
+
+    /// Arguments that cannot be used.
+    struct Refusal: Error {
+        let reason: String
+    }
 
     /// The protocols of the demonstration.
     enum Wire: String {
@@ -152,27 +158,36 @@ private struct Options {
     /// The authorities that may sign the server's certificate; empty for the system's authorities.
     var authorities: [TLSOptions.Material] = []
 
-    init?(_ arguments: ArraySlice<String>) {
+    private static let names: Set = [
+        "--url", "--mqtt", "--token", "--host", "--login", "--passcode", "--ca",
+    ]
+
+    init(_ arguments: ArraySlice<String>) throws {
         var rest = arguments
         var statesMQTT = false
         while let argument = rest.popFirst() {
-            guard let value = rest.popFirst() else { return nil }
+            guard Self.names.contains(argument) else {
+                throw Refusal(reason: "unknown argument \(argument)")
+            }
+            guard let value = rest.popFirst() else {
+                throw Refusal(reason: "\(argument) needs a value")
+            }
             switch argument {
             case "--url": url = value
             case "--mqtt":
                 guard let version = ["5": MQTTConfiguration.Version.v5, "3.1.1": .v3_1_1][value]
-                else { return nil }
+                else { throw Refusal(reason: "there is no MQTT \(value)") }
                 self.version = version
                 statesMQTT = true
             case "--token": token = value
             case "--host": host = value
             case "--login": login = value
             case "--passcode": passcode = value
-            case "--ca": authorities = [.file(value)]
-            default: return nil
+            default: authorities = [.file(value)]
             }
         }
-        if url == nil, token == nil { token = "a-token-that-is-never-printed" }
+        if token != nil, login != nil { throw Refusal(reason: "give --token or --login, not both") }
+        if url == nil, token == nil, login == nil { token = "a-token-that-is-never-printed" }
         guard let url, !statesMQTT, !url.hasPrefix("mqtt") else { return }
         wire = url.hasPrefix("http") ? .eventStream : .stomp
     }
@@ -180,7 +195,7 @@ private struct Options {
     /// The interceptor that adds the token to each connection, or to each request of event streams; nil without a
     /// token.
     func tokens(of name: String) -> TokenInterceptor? {
-        guard let token, login == nil else { return nil }
+        guard let token else { return nil }
         return TokenInterceptor(wire == .eventStream ? .bearer : .password(userName: name)) { _ in
             token
         }

@@ -36,6 +36,8 @@ final class MockLink: Sendable {
         /// The request that the CONNECT after a lost connection is made of.
         var greeting: Request?
         var waiting: [UInt64: Waiting] = [:]
+        /// The messages that were pushed while the connection was away.
+        var held: [Message] = []
         var lastNumber: UInt64 = 0
 
         mutating func makeNumber() -> UInt64 {
@@ -46,6 +48,8 @@ final class MockLink: Sendable {
 
     private let peer: MockPeer
     private let state = Locked(State())
+    /// Delivers the messages that were held.
+    private let deliver = Locked<(@Sendable ([Message]) -> Void)?>(nil)
     private var reporter: MockReporter { peer.reporter }
 
     init(_ peer: MockPeer) {
@@ -54,6 +58,32 @@ final class MockLink: Sendable {
 
     var isAway: Bool { state.withLock { $0.connection.isAway } }
     var isShutDown: Bool { state.withLock { $0.connection == .shutDown } }
+
+    // MARK: Messages
+
+    /// Sets what becomes of held messages when the connection is back.
+    func onRestored(_ deliver: @escaping @Sendable ([Message]) -> Void) {
+        self.deliver.withLock { $0 = deliver }
+    }
+
+    /// Holds a message while the connection is away.
+    ///
+    /// - Returns: Whether it is held.
+    func hold(_ message: Message) -> Bool {
+        state.withLock { state in
+            guard state.connection.isAway else { return false }
+            state.held.append(message)
+            return true
+        }
+    }
+
+    private func deliverHeld() {
+        let held = state.withLock { state in
+            defer { state.held = [] }
+            return state.held
+        }
+        if !held.isEmpty { deliver.withLock { $0 }?(held) }
+    }
 
     // MARK: Requests
 
@@ -165,6 +195,7 @@ final class MockLink: Sendable {
                 }
                 guard let answers else { throw MockTransport.disconnected }
                 for (outcome, answer) in answers { outcome.resolve(answer) }
+                deliverHeld()
                 attempt.receipt.resolve(.success(receipt))
             } catch {
                 noteFailure(of: attempt, error, onLost: onLost)
@@ -189,7 +220,7 @@ final class MockLink: Sendable {
                 state.greeting = nil
                 reporter.states.report(.disconnected(cause: error as? WaybillError))
             case .stillAway:
-                reporter.states.report(.waiting(until: .now + .seconds(1), cause: cause))
+                reporter.states.report(.waiting(for: .seconds(1), cause: cause))
             }
             return conclusion
         }
@@ -218,7 +249,9 @@ final class MockLink: Sendable {
         }
         guard let attempt else { return }
         switch peer.rules.connectivity {
-        case .assumed: for (outcome, answer) in answers { outcome.resolve(answer) }
+        case .assumed:
+            for (outcome, answer) in answers { outcome.resolve(answer) }
+            deliverHeld()
         case .shared:
             start(attempt, onLost: onLost) { [peer] in
                 try await peer.connect(attempt.greeting, isReconnection: true)
@@ -256,6 +289,7 @@ final class MockLink: Sendable {
             note(before)
             var released = Released(before: before)
             if !state.connection.isAway {
+                state.held = []
                 released.waiting = state.waiting.valuesInKeyOrder.map(\.outcome)
                 state.waiting = [:]
             }

@@ -12,10 +12,10 @@ struct MockReporter: Sendable {
     }
 
     /// The connection is away, and comes back.
-    func reportWaiting(until time: ContinuousClock.Instant, _ cause: WaybillError) {
-        states.report(.waiting(until: time, cause: cause))
+    func reportWaiting(for delay: Duration, _ cause: WaybillError) {
+        states.report(.waiting(for: delay, cause: cause))
         events.report(.disconnected(from: nil, since: nil, cause: cause))
-        events.report(.waiting(until: time, attempt: 1, cause: cause))
+        events.report(.waiting(until: .now + delay, attempt: 1, cause: cause))
     }
 
     /// The connection is back.

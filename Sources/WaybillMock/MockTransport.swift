@@ -56,6 +56,14 @@ public final class MockTransport: Transport, ImmediateTransport {
             let message = Message(topic: "reply", body: body, contentType: contentType)
             return .receipt(Receipt(reply: message))
         }
+
+        /// It is confirmed with a reply in JSON.
+        ///
+        /// - Throws: The error of the encoder.
+        public static func reply(json value: some Encodable & Sendable) throws -> Outcome {
+            let encoder = JSONBodyEncoder()
+            return .reply(try encoder.encode(value), contentType: encoder.contentType)
+        }
     }
 
     /// The topics that mean more than one.
@@ -97,6 +105,7 @@ public final class MockTransport: Transport, ImmediateTransport {
         link = MockLink(peer)
         reporter = peer.reporter
         catchAll = CatchAll(reportingTo: peer.reporter.events)
+        link.onRestored { [weak self] held in for message in held { self?.deliver(message) } }
     }
 
     // MARK: Before
@@ -122,9 +131,27 @@ public final class MockTransport: Transport, ImmediateTransport {
     // MARK: Meanwhile
 
     /// Delivers a message to every subscription whose topic is the message's, or a filter that matches it.
-    /// - Returns: The number of subscriptions that it reached.
+    ///
+    /// While the connection is interrupted, the message is held until it is back.
+    ///
+    /// - Returns: The number of subscriptions that it reached; 0 for a message that is held.
     @discardableResult
     public func push(_ message: Message) -> Int {
+        link.hold(message) ? 0 : deliver(message)
+    }
+
+    /// Delivers a value as JSON; see ``push(_:)``.
+    ///
+    /// - Returns: The number of subscriptions that it reached.
+    /// - Throws: The error of the encoder.
+    @discardableResult
+    public func push(json value: some Encodable & Sendable, topic: String) throws -> Int {
+        let encoder = JSONBodyEncoder()
+        return push(try encoder.encode(value), to: topic, contentType: encoder.contentType)
+    }
+
+    @discardableResult
+    private func deliver(_ message: Message) -> Int {
         let copies = state.withLock { $0.subscriptions.take(message, by: rules) }
         catchAll.deliver([message])
         for (feed, message) in copies {
@@ -164,7 +191,7 @@ public final class MockTransport: Transport, ImmediateTransport {
             $0.interrupt()
         } noting: { _ in
             if !rules.keepsSession { state.withLock { $0.subscriptions.deliveries.removeAll() } }
-            reporter.reportWaiting(until: .now + delay, error)
+            reporter.reportWaiting(for: delay, error)
         }
         released.fail(error)
         peer.failUnanswered(error)
@@ -249,6 +276,7 @@ public final class MockTransport: Transport, ImmediateTransport {
         guard end(failingWith: .shutDown, streams: nil, { $0.shutDown() }) else { return }
         peer.shutDown()
         catchAll.end()
+        reporter.states.finish()
     }
 
     package func submit(

@@ -268,6 +268,7 @@ final class SSEEngine: Sendable {
         observers.finish()
         states.end()
         await flush()
+        states.source.finish()
         LinkEnvironment.reclaim()
     }
 

@@ -8,31 +8,56 @@ import WireCore
 /// | one of them is open | connected |
 /// | else one of them is asked for | connecting; of several, the attempt of the stream that was asked for first |
 /// | else one of them waits | waiting; of several, the wait that ends first |
+/// | else one of them is paused | paused |
 /// | none is left | disconnected, because of what ended the last one |
 ///
 /// It is reported when it changes: an open stream hides what becomes of the others. The state therefore goes from connected to
 /// connecting when the last open stream ends while another one is asked for, and from one attempt or wait to that of another
 /// stream.
 package final class SSEStates: Sendable {
+    private struct Report: Sendable {
+        let state: ConnectionState
+        /// The end of a wait.
+        let end: ContinuousClock.Instant?
+
+        func isBetter(than other: Report?) -> Bool {
+            if case .waiting = state, case .waiting? = other?.state, let end, let last = other?.end
+            {
+                return end < last
+            }
+            return rank > other?.rank ?? 0
+        }
+
+        private var rank: Int {
+            switch state {
+            case .connected: 4
+            case .connecting: 3
+            case .waiting: 2
+            case .paused: 1
+            case .idle, .disconnected: 0
+            }
+        }
+    }
+
     private struct State: Sendable {
         /// What each stream that lives has reported last, in the order of their first reports.
-        private var streams: [(stream: ObjectIdentifier, state: ConnectionState)] = []
+        private var streams: [(stream: ObjectIdentifier, report: Report)] = []
 
         /// The state of all; nil without any stream.
-        var whole: ConnectionState? {
+        var whole: Report? {
             streams.reduce(nil) { whole, stream in
-                SSEStates.isBetter(stream.state, than: whole) ? stream.state : whole
+                stream.report.isBetter(than: whole) ? stream.report : whole
             }
         }
 
-        mutating func note(_ new: ConnectionState, of stream: AnyObject) {
+        mutating func note(_ new: Report, of stream: AnyObject) {
             let identifier = ObjectIdentifier(stream)
             if let index = streams.firstIndex(where: { $0.stream == identifier }) {
-                streams[index].state = new
+                streams[index].report = new
                 return
             }
             // A stream that was ended while its opening was on its way does not come back with it.
-            if case .connected = new { return }
+            if case .connected = new.state { return }
             streams.append((identifier, new))
         }
 
@@ -47,8 +72,17 @@ package final class SSEStates: Sendable {
     package init() {}
 
     /// Notes the state of a stream, and reports that of all if it has changed.
-    package func report(_ new: ConnectionState, of stream: AnyObject) {
-        change { $0.note(new, of: stream) }
+    ///
+    /// - Parameters:
+    ///   - new: The state.
+    ///   - stream: The stream.
+    ///   - end: The end of a wait.
+    package func report(
+        _ new: ConnectionState,
+        of stream: AnyObject,
+        until end: ContinuousClock.Instant? = nil
+    ) {
+        change { $0.note(Report(state: new, end: end), of: stream) }
     }
 
     /// Forgets a stream that is over; the last one's cause is the transport's.
@@ -64,31 +98,16 @@ package final class SSEStates: Sendable {
         state.withLock { state in
             let before = state.whole
             body(&state)
-            switch (before, state.whole) {
-            case (.connected?, .connected?): break
+            let after = state.whole
+            switch (before?.state, after?.state) {
+            case (.connected?, .connected?), (.paused?, .paused?): break
             case (.connecting(let old)?, .connecting(let new)?) where old == new: break
-            case (.waiting(let old, _)?, .waiting(let new, _)?) where old == new: break
+            case (.waiting?, .waiting?) where before?.end == after?.end: break
             case (_, let after?): source.report(after)
             case (_, nil):
                 if case .disconnected = source.current { return }
                 source.report(.disconnected(cause: cause))
             }
-        }
-    }
-
-    private static func isBetter(_ state: ConnectionState, than other: ConnectionState?) -> Bool {
-        if case .waiting(let until, _) = state, case .waiting(let otherUntil, _)? = other {
-            return until < otherUntil
-        }
-        return rank(state) > rank(other)
-    }
-
-    private static func rank(_ state: ConnectionState?) -> Int {
-        switch state {
-        case .connected: 3
-        case .connecting: 2
-        case .waiting: 1
-        case .idle, .disconnected, nil: 0
         }
     }
 }

@@ -202,7 +202,8 @@ final class SSEStream: Sendable {
                 engine.events.report(
                     .waiting(until: until, attempt: wait.attempt, cause: wait.cause)
                 )
-                engine.states.report(.waiting(until: until, cause: wait.cause), of: self)
+                let waiting = ConnectionState.waiting(for: wait.delay, cause: wait.cause)
+                engine.states.report(waiting, of: self, until: until)
                 step = await sleep(until: wait.until, by: clock)
             case .pause(let until):
                 reportPause()
@@ -220,10 +221,7 @@ final class SSEStream: Sendable {
         }
     }
 
-    private func reportPause() {
-        let until = ContinuousClock.now + .seconds(10 * 365 * 86_400)
-        engine.states.report(.waiting(until: until, cause: SSEMachine.paused), of: self)
-    }
+    private func reportPause() { engine.states.report(.paused, of: self) }
 
     private func attempt(
         _ number: Int,

@@ -383,6 +383,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         apply { _ in Step(action: .conclude(nil, isForGood: true)) }
         await dialect.flush(within: settings.closeTimeout)
         LinkEnvironment.reclaim()
+        states.finish()
         shutdownEnd.resolve(.success(()))
     }
 
@@ -392,9 +393,11 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
         switch step.action {
         case .stop: series?.task?.cancel()
         case .close(let connection): connection.disconnectNow()
-        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake, .conclude: return
+        case .none, .use, .join, .postpone, .begin, .open, .wait, .wake, .conclude:
+            return states.finish()
         }
         apply { _ in Step(action: .conclude(nil, isForGood: true)) }
+        states.finish()
     }
 
     // MARK: Hints

@@ -387,13 +387,16 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         case .idle, .connecting, .connected, .waiting, .paused, .closing, .stopping, .concluding:
             return Step()
         }
-        let pause = WaybillError(.notConnected, "the connection is paused")
-        let attempt = makeAttempt(.loss, after: loss ?? pause)
+        let attempt = makeAttempt(.loss, after: loss ?? Self.pause)
         return over(
             wait(attempt, delay, from: now, Step(action: .begin(isLimited: false))),
             loss,
             wasHealthy
         )
+    }
+
+    private static var pause: WaybillError {
+        WaybillError(.notConnected, "the connection is paused")
     }
 
     private func over(_ step: Step, _ cause: WaybillError?, _ wasHealthy: Bool) -> Step {
@@ -449,7 +452,10 @@ package struct ConnectionMachine<Connection: AnyObject & Sendable>: Sendable {
         case .idle(.ready): state = .idle(.paused)
         case .concluding(.ready): state = .concluding(.paused)
         case .connecting(let attempt, _): state = .connecting(attempt, then: .paused)
-        case .waiting(let attempt, _): state = .paused(attempt)
+        case .waiting(let attempt, _):
+            state = .paused(attempt)
+            let cause = attempt.failure ?? Self.pause
+            return Step(changes: [.waiting(nil, attempt: attempt.number + 1, cause: cause)])
         case .connected(let connection), .closing(let connection, .paused),
             .closing(let connection, .ready):
             state = .closing(connection, .paused)

@@ -78,7 +78,7 @@ final class ConnectionReporter: Sendable {
             let longest = Duration.seconds(10 * 365 * 86_400)
             let instant = ContinuousClock.now + min(delay ?? longest, longest)
             events.report(.waiting(until: instant, attempt: attempt, cause: cause))
-            states.report(.waiting(until: instant, cause: cause))
+            states.report(delay.map { .waiting(for: $0, cause: cause) } ?? .paused)
         }
     }
 

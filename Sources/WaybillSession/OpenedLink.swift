@@ -70,7 +70,7 @@ extension LinkEnvironment {
             )
         } catch {
             if case .cancelled = error { throw CancellationError() }
-            throw WaybillError(error)
+            throw WaybillError(error).naming(endpoint)
         }
     }
 }

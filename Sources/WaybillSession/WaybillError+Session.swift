@@ -37,6 +37,14 @@ extension WaybillError {
         }
     }
 
+    /// The same error; that of a refused connection names host and port.
+    func naming(_ endpoint: Endpoint) -> WaybillError {
+        guard code == .connectionRefused, !(underlying is HTTPRefusal) else { return self }
+        var error = self
+        error.message += " (\(endpoint))"
+        return error
+    }
+
     private static func code(of error: LinkError) -> WaybillError.Code {
         switch error {
         case .timedOut, .tlsTimedOut: .timedOut

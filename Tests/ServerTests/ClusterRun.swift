@@ -50,7 +50,7 @@
             for await state in states {
                 switch state {
                 case .waiting: self.state.withLock { $0.losses += 1 }
-                case .idle, .connecting, .connected, .disconnected: break
+                case .idle, .connecting, .connected, .paused, .disconnected: break
                 }
             }
         }

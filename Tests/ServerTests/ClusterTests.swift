@@ -25,7 +25,7 @@
                 switch change {
                 case .connecting: states.withLock { $0.attempts += 1 }
                 case .connected: states.withLock { $0.connects += 1 }
-                case .idle, .waiting, .disconnected: break
+                case .idle, .waiting, .paused, .disconnected: break
                 }
             }
         }

@@ -365,7 +365,9 @@ final class SimulatedClient: @unchecked Sendable {
         case (.idle, .connecting(1)), (.connecting, .connected), (.connecting, .disconnected),
             (.connecting, .waiting), (.connected, .waiting), (.connected, .disconnected),
             (.waiting, .connecting), (.waiting, .disconnected), (.disconnected, .connecting(1)),
-            (.disconnected, .waiting), (.idle, .disconnected):
+            (.disconnected, .waiting), (.idle, .disconnected), (.connecting, .paused),
+            (.connected, .paused), (.waiting, .paused), (.paused, .connecting),
+            (.paused, .disconnected), (.idle, .paused), (.disconnected, .paused):
             true
         default: false
         }

@@ -12,14 +12,13 @@ struct StateTests {
     private final class Stream {}
 
     /// A state as a word, with the attempt or the seconds of its wait.
-    private static func word(_ state: ConnectionState, since begin: ContinuousClock.Instant)
-        -> String
-    {
+    private static func word(_ state: ConnectionState) -> String {
         switch state {
         case .idle: "idle"
         case .connecting(let attempt): "connecting \(attempt)"
         case .connected: "connected"
-        case .waiting(let until, _): "waiting \(begin.duration(to: until).components.seconds)"
+        case .waiting(let duration, _): "waiting \(duration.components.seconds)"
+        case .paused: "paused"
         case .disconnected: "disconnected"
         }
     }
@@ -36,7 +35,7 @@ struct StateTests {
         for stream in streams { states.remove(stream, nil) }
         var words: [String] = []
         while words.last != "disconnected", let state = await iterator.next() {
-            words.append(Self.word(state, since: begin))
+            words.append(Self.word(state))
         }
         return Array(words.dropFirst())
     }
@@ -59,8 +58,8 @@ struct StateTests {
         let lost = lost
         let words = await heard { states, streams, begin in
             func wait(_ stream: Int, _ seconds: Int) {
-                let until = begin + .seconds(seconds)
-                states.report(.waiting(until: until, cause: lost), of: streams[stream])
+                let waiting = ConnectionState.waiting(for: .seconds(seconds), cause: lost)
+                states.report(waiting, of: streams[stream], until: begin + .seconds(seconds))
             }
             wait(0, 8)
             wait(1, 9)
@@ -94,7 +93,7 @@ struct StateTests {
         var words: [String] = []
         while words.last != last, let state = await states.next() {
             words.append(
-                Self.word(state, since: .now).split(separator: " ").first.map(String.init) ?? ""
+                Self.word(state).split(separator: " ").first.map(String.init) ?? ""
             )
             if case .connecting(let attempt) = state, attempt > 1 { words.append("\(attempt)") }
         }
@@ -126,7 +125,7 @@ struct StateTests {
         #expect(
             words == [
                 "idle", "connecting", "connected", "waiting", "connecting", "waiting", "connecting",
-                "2", "connected", "waiting", "connecting", "connected", "disconnected",
+                "2", "connected", "paused", "connecting", "connected", "disconnected",
             ]
         )
     }

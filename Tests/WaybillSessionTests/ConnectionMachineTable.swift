@@ -136,7 +136,7 @@ extension ConnectionMachineTests {
           cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding ready
           disconnect: stop -> stopping loss 2.0
           shutDown: disconnected, stop -> shut down
-          pause: nothing -> paused loss 2.0
+          pause: waiting for 1 (lost) -> paused loss 2.0
           resume: wake -> waiting loss 2.0 until now
           retryNow: wake -> waiting loss 2.0 until now
         waitingForNothing: waiting loss 2.0 until now
@@ -150,7 +150,7 @@ extension ConnectionMachineTests {
           cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding ready
           disconnect: stop -> stopping loss 2.0
           shutDown: disconnected, stop -> shut down
-          pause: nothing -> paused loss 2.0
+          pause: waiting for 1 (lost) -> paused loss 2.0
           resume: wake
           retryNow: wake
         paused: paused loss 2.0
@@ -230,7 +230,7 @@ extension ConnectionMachineTests {
           cancelled: disconnected, conclude, fail (the attempt to connect was cancelled) -> concluding ready
           disconnect: stop -> stopping demand 2.0
           shutDown: disconnected, stop -> shut down
-          pause: nothing -> paused demand 2.0
+          pause: waiting for 1 (lost) -> paused demand 2.0
           resume: wake -> waiting demand 2.0 until now
           retryNow: wake -> waiting demand 2.0 until now
         heldSubscription: waiting demand 2.0 wanted until 101 s
@@ -244,7 +244,7 @@ extension ConnectionMachineTests {
           cancelled: waiting 1 s for 1 (the attempt to connect was cancelled), begin, fail (the attempt to connect was cancelled) -> waiting subscription 3.0 until 101 s
           disconnect: stop -> stopping demand 2.0 wanted
           shutDown: disconnected, stop -> shut down
-          pause: nothing -> paused demand 2.0 wanted
+          pause: waiting for 1 (lost) -> paused demand 2.0 wanted
           resume: wake -> waiting demand 2.0 wanted until now
           retryNow: wake -> waiting demand 2.0 wanted until now
         stopping: stopping loss 2.1

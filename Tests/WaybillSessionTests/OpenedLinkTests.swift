@@ -56,7 +56,8 @@ import WaybillTesting
             try await open(within: .seconds(10), fault)
         } throws: { error in
             let error = error as? WaybillError
-            return error?.code.name == code && error?.message == fault.description
+            let place = code == "connectionRefused" ? " (h:1)" : ""
+            return error?.code.name == code && error?.message == fault.description + place
         }
     }
 

@@ -264,7 +264,7 @@ struct ReconnectionTests {
         #expect(second.log == ["begin a", "resume"])
         #expect(
             await fixture.reported().suffix(3) == [
-                "waiting (notConnected: the connection is paused)", "connecting (attempt 1)",
+                "paused", "connecting (attempt 1)",
                 "connected",
             ]
         )

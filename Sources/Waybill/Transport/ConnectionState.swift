@@ -10,8 +10,11 @@ public enum ConnectionState: Sendable {
     case connected
     /// The connection was lost or could not be made, and the transport waits before the next attempt.
     ///
-    /// After ``disconnected(cause:)`` a request waits for the rest of the policy's interval.
-    case waiting(until: ContinuousClock.Instant, cause: WaybillError)
+    /// The duration is that of the whole wait, from this state on. After ``disconnected(cause:)`` a request waits for the
+    /// rest of the policy's interval.
+    case waiting(for: Duration, cause: WaybillError)
+    /// The connection is closed, and is made again at the end of the pause.
+    case paused
     /// The connection ended; the cause is nil when this side ended it.
     case disconnected(cause: WaybillError?)
 }
@@ -31,7 +34,7 @@ extension ConnectionState: Equatable {
                 && one?.peerReason == other?.peerReason
         }
         switch (left, right) {
-        case (.idle, .idle), (.connected, .connected): return true
+        case (.idle, .idle), (.connected, .connected), (.paused, .paused): return true
         case (.connecting(let one), .connecting(let other)): return one == other
         case (.waiting(let one, let oneCause), .waiting(let other, let otherCause)):
             return one == other && isSame(oneCause, otherCause)
@@ -49,6 +52,7 @@ extension ConnectionState: CustomStringConvertible {
         case .connecting(let attempt): "connecting (attempt \(attempt))"
         case .connected: "connected"
         case .waiting(_, let cause): "waiting (\(cause))"
+        case .paused: "paused"
         case .disconnected(let cause?): "disconnected (\(cause))"
         case .disconnected(nil): "disconnected"
         }
@@ -56,6 +60,8 @@ extension ConnectionState: CustomStringConvertible {
 }
 
 /// The states of a connection: the present state first, then each change once, in order.
+///
+/// The sequence ends when the transport was shut down.
 ///
 /// Every iteration observes separately. An iteration that lags more than 64 changes behind misses the oldest of them.
 public struct ConnectionStates: AsyncSequence, Sendable {
@@ -82,7 +88,7 @@ public struct ConnectionStates: AsyncSequence, Sendable {
             self.observation = observation
         }
 
-        /// Returns the next state; nil when the task is cancelled.
+        /// Returns the next state; nil after the last one, and when the task is cancelled.
         public mutating func next() async -> ConnectionState? {
             while batch.isEmpty {
                 guard let more = try? await observation.mailbox.take() else { return nil }
@@ -107,7 +113,7 @@ extension ConnectionStates {
         for await state in self {
             switch state {
             case .connected: return true
-            case .connecting, .waiting: continue
+            case .connecting, .waiting, .paused: continue
             case .idle, .disconnected: return false
             }
         }
@@ -150,6 +156,7 @@ public final class ConnectionStateSource: Sendable {
         /// In the order of adding.
         var mailboxes: [(identifier: UInt64, mailbox: Mailbox<ConnectionState>)] = []
         var lastIdentifier: UInt64 = 0
+        var isOver = false
     }
 
     private static let lagLimit = 64
@@ -171,6 +178,7 @@ public final class ConnectionStateSource: Sendable {
         // Appended under the lock, so that all observers see one order. Waking an observer there only schedules its
         // task.
         state.withLock { state in
+            guard !state.isOver else { return }
             state.current = new
             for (_, mailbox) in state.mailboxes {
                 mailbox.append { waiting in
@@ -181,12 +189,21 @@ public final class ConnectionStateSource: Sendable {
         }
     }
 
+    /// Ends the sequence of each observer, because the transport was shut down.
+    public func finish() {
+        state.withLock { state in
+            state.isOver = true
+            for (_, mailbox) in state.mailboxes { mailbox.finish(.finished) }
+        }
+    }
+
     func observe() -> Observation {
         state.withLock { state in
             state.lastIdentifier += 1
             let observation = Observation(source: self, identifier: state.lastIdentifier)
             let current = state.current
             observation.mailbox.append { $0.append(current) }
+            if state.isOver { observation.mailbox.finish(.finished) }
             state.mailboxes.append((state.lastIdentifier, observation.mailbox))
             return observation
         }

@@ -362,14 +362,18 @@ final class EventStreamApp: @unchecked Sendable {
     ) -> Bool {
         switch (last, state) {
         case (.connecting(let old), .connecting(let new)): old != new
-        case (.waiting(let old, _), .waiting(let new, _)): old != new
+        // With several streams, each wait has an end of its own.
+        case (.waiting, .waiting): true
         // The last open stream has ended, and another one is requested.
         case (.connected, .connecting): !hasOneStream
         case (.idle, .connecting(1)), (.idle, .waiting), (.idle, .disconnected),
             (.disconnected, .connecting(1)), (.disconnected, .waiting),
             (.connecting, .connected), (.connecting, .waiting), (.connecting, .disconnected),
             (.connected, .waiting), (.connected, .disconnected),
-            (.waiting, .connecting), (.waiting, .disconnected):
+            (.waiting, .connecting), (.waiting, .disconnected), (.idle, .paused),
+            (.connecting, .paused), (.connected, .paused), (.waiting, .paused),
+            (.paused, .connecting), (.paused, .waiting), (.paused, .disconnected),
+            (.disconnected, .paused):
             true
         default: false
         }

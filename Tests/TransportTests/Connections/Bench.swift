@@ -307,13 +307,13 @@ struct Watch {
         return nil
     }
 
-    /// Waits for the state "waiting", and returns the end of the wait.
+    /// Waits for the state "waiting", and returns the length of the wait.
     mutating func untilWaiting(
         sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws -> ContinuousClock.Instant {
+    ) async throws -> Duration {
         let state = await until("waiting", sourceLocation: sourceLocation)
-        guard case .waiting(let end, _)? = state else { throw CancellationError() }
-        return end
+        guard case .waiting(let duration, _)? = state else { throw CancellationError() }
+        return duration
     }
 }
 

@@ -46,7 +46,7 @@ struct ConnectionPauseTests {
         var watch = bench.watch()
         for round in 0..<3 {
             if isHint { hints.send(.pause) } else { await pause(bench) }
-            await watch.until("waiting (notConnected: the connection is paused")
+            await watch.until("paused")
             let dials = bench.dialer.count
             bench.clock.advance(by: .seconds(86_400))
             hints.send(.retryNow)

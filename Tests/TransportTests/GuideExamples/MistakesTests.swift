@@ -229,7 +229,7 @@ import WaybillTesting
         let transport = try MQTTTransport(url: "mqtt://127.0.0.1:1")
         let text = await text { try await chat(transport).connect() }
         #expect(
-            text == "connectionRefused: connection refused, command connect"
+            text == "connectionRefused: connection refused (127.0.0.1:1), command connect"
         )
         await transport.shutdown()
     }

@@ -70,6 +70,40 @@ private final class Tokens: Sendable {
 @Suite("Connection of a mock with a protocol", .inSimulation, .timeLimit(.minutes(30)))
 struct MockConnectionTests {
     @Test(
+        "What is pushed while the connection is interrupted arrives when it is back",
+        arguments: MockTransport.WireProtocol.allCases
+    )
+    func held(_ wireProtocol: MockTransport.WireProtocol) async throws {
+        let mock = MockTransport(like: wireProtocol)
+        mock.expect(.subscribe)
+        let provider = Provider<Entry>(transport: mock)
+        let messages = try await provider.messages(.listen, as: [Int].self)
+        mock.interruptConnection()
+        #expect(try mock.push(json: [1], topic: "room") == 0)
+        #expect(try mock.push(json: [2], topic: "room") == 0)
+        var iterator = messages.makeAsyncIterator()
+        mock.restoreConnection()
+        #expect(try await iterator.next() == [1])
+        #expect(try await iterator.next() == [2])
+        #expect(try mock.push(json: [3], topic: "room") == 1)
+        #expect(try await iterator.next() == [3])
+        // What a connection that is lost for good has held is lost, too.
+        mock.interruptConnection()
+        try mock.push(json: [4], topic: "room")
+        mock.dropConnection()
+        mock.restoreConnection()
+        await #expect(throws: WaybillError.self) { try await iterator.next() }
+    }
+
+    @Test("A reply in JSON")
+    func jsonReply() async throws {
+        let mock = MockTransport()
+        mock.expect(.send, try .reply(json: ["a": 1]))
+        let reply: [String: Int] = try await Provider<Entry>(transport: mock).request(.say("x"))
+        #expect(reply == ["a": 1])
+    }
+
+    @Test(
         "A token that expires each second, ten minutes with lost connections: configured once, no call fails",
         arguments: MockTransport.WireProtocol.allCases
     )
