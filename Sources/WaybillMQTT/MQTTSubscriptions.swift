@@ -229,6 +229,7 @@ final class MQTTSubscriptions: Sendable {
             topic: filters.first,
             events: events,
             onLeave: leave,
+            onDrain: { [deliveries] in await deliveries.manual.drain($0) },
             pressure: pressure
         )
     }

@@ -231,6 +231,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
             onLeave: { [weak self] source in
                 for id in ids { self?.leave(id, because: source.failure) }
             },
+            onDrain: { [manual] in await manual.drain($0) },
             pressure: pressure
         )
         let policy = options.buffering ?? configuration.buffering
@@ -301,7 +302,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
     private func forgetMessages(of ids: [String]) {
         for id in ids { updatePressure(of: id) }
         let names = Set(ids)
-        manual.remove { names.contains($0.token.subscriptionID) }
+        manual.remove(byEnd: true) { names.contains($0.token.subscriptionID) }
     }
 
     // MARK: Actions

@@ -3,10 +3,31 @@ import WireCore
 
 /// The deliveries that the app acknowledges itself, by the identifiers of their messages.
 package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendable {
-    private struct State: Sendable {
-        var waiting: [Message.ID: Delivery<Acknowledger>] = [:]
-        var lastNumber: UInt64 = 0
+    private struct Held: Sendable {
+        let delivery: Delivery<Acknowledger>
+        /// The listener that has the message; nil after a transaction.
+        var listener: ObjectIdentifier?
     }
+
+    private struct State: Sendable {
+        var waiting: [Message.ID: Held] = [:]
+        var lastNumber: UInt64 = 0
+        /// Resolve when a listener has no message any more.
+        var drains: [ObjectIdentifier: Promise<Void>] = [:]
+        /// The last messages whose subscriptions have ended.
+        var ended: Set<Message.ID> = []
+
+        /// Removes the drains that are over.
+        mutating func takeDrained() -> [Promise<Void>] {
+            guard !drains.isEmpty else { return [] }
+            let busy = Set(waiting.values.compactMap(\.listener))
+            let over = drains.filter { !busy.contains($0.key) }
+            for listener in over.keys { drains[listener] = nil }
+            return Array(over.values)
+        }
+    }
+
+    private static var endedLimit: Int { 4_096 }
 
     /// The delivery of a held message.
     ///
@@ -38,11 +59,15 @@ package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendabl
     package init() {}
 
     /// Holds a delivery until the app acknowledges it, and gives its message an identifier.
-    func hold(_ delivery: Delivery<Acknowledger>, for message: inout Message) {
+    func hold(
+        _ delivery: Delivery<Acknowledger>,
+        for message: inout Message,
+        of listener: MessageSource
+    ) {
         let id = state.withLock { state in
             state.lastNumber += 1
             let id = Message.ID(.number(state.lastNumber))
-            state.waiting[id] = delivery
+            state.waiting[id] = Held(delivery: delivery, listener: ObjectIdentifier(listener))
             return id
         }
         message.id = id
@@ -83,27 +108,37 @@ package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendabl
         for request: Request
     ) throws(WaybillError) -> Delivery<Acknowledger> {
         guard let delivery = take(id) else {
-            throw WaybillError.messageNotWaiting.about(request)
+            let hasEnded = state.withLock { $0.ended.contains(id) }
+            let error = hasEnded ? WaybillError.subscriptionOver : .messageNotWaiting
+            throw error.about(request)
         }
         return delivery
     }
 
     /// Puts back a delivery that could not be acknowledged, or that was acknowledged only in a transaction.
     package func putBack(_ delivery: Delivery<Acknowledger>, as id: Message.ID) {
-        state.withLock { $0.waiting[id] = delivery }
+        state.withLock { $0.waiting[id] = Held(delivery: delivery) }
     }
 
     /// Removes deliveries that were acknowledged together with another one, or that can no longer be acknowledged.
     ///
+    /// - Parameters:
+    ///   - isEnd: Whether their subscription has ended, which a later acknowledgement is told.
+    ///   - isGone: Whether a delivery is removed.
     /// - Complexity: O(held deliveries).
-    package func remove(where isGone: (Acknowledger.Name) -> Bool) {
-        let gone = state.withLock { state in
-            let gone = state.waiting.filter { isGone($0.value.name) }
+    package func remove(byEnd isEnd: Bool = false, where isGone: (Acknowledger.Name) -> Bool) {
+        let (gone, drained) = state.withLock { state in
+            let gone = state.waiting.filter { isGone($0.value.delivery.name) }
             for id in gone.keys { state.waiting[id] = nil }
-            return gone
+            if isEnd, !gone.isEmpty {
+                if state.ended.count + gone.count > Self.endedLimit { state.ended = [] }
+                state.ended.formUnion(gone.keys.prefix(Self.endedLimit))
+            }
+            return (gone, state.takeDrained())
         }
         // Released with no lock held.
         withExtendedLifetime(gone) {}
+        for drain in drained { drain.resolve(.success(())) }
     }
 
     /// Removes all deliveries, when the connection is over.
@@ -111,14 +146,36 @@ package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendabl
     /// - Returns: Their names.
     @discardableResult
     package func removeAll() -> [Acknowledger.Name] {
-        let gone = state.withLock { state in
-            defer { state.waiting = [:] }
-            return state.waiting
+        let (gone, drained) = state.withLock { state in
+            let gone = state.waiting
+            state.waiting = [:]
+            return (gone, state.takeDrained())
         }
-        return gone.values.map(\.name)
+        for drain in drained { drain.resolve(.success(())) }
+        return gone.values.map(\.delivery.name)
+    }
+
+    /// Waits until a listener has no message any more that waits for its acknowledgement.
+    ///
+    /// Returns early when the task is cancelled.
+    package func drain(_ listener: MessageSource) async {
+        let drain = state.withLock { state -> Promise<Void>? in
+            let listener = ObjectIdentifier(listener)
+            guard state.waiting.values.contains(where: { $0.listener == listener }) else {
+                return nil
+            }
+            let drain = state.drains[listener] ?? Promise()
+            state.drains[listener] = drain
+            return drain
+        }
+        try? await drain?.value()
     }
 
     private func take(_ id: Message.ID) -> Delivery<Acknowledger>? {
-        state.withLock { $0.waiting.removeValue(forKey: id) }
+        let (held, drained) = state.withLock { state in
+            (state.waiting.removeValue(forKey: id), state.takeDrained())
+        }
+        for drain in drained { drain.resolve(.success(())) }
+        return held?.delivery
     }
 }

@@ -83,10 +83,10 @@ package struct MessageBatch {
         guard let last = listeners.last else { return }
         for listener in listeners.dropLast() {
             var message = copy message
-            if listener.isManual { manual.hold(delivery, for: &message) }
+            if listener.isManual { manual.hold(delivery, for: &message, of: listener.source) }
             add(message, to: listener.source)
         }
-        if last.isManual { manual.hold(delivery, for: &message) }
+        if last.isManual { manual.hold(delivery, for: &message, of: last.source) }
         add(message, to: last.source)
     }
 

@@ -22,6 +22,7 @@ package struct MessageListener: Sendable {
     ///   - events: Receives an event for messages that the policy drops.
     ///   - onLeave: Called, with the source, when its last consumer has left, and before that when the policy has ended
     ///     the subscription.
+    ///   - onDrain: Waits until the app has acknowledged the messages that it has taken.
     ///   - pressure: Stops the reading of the connection while the buffer is full.
     package init(
         _ options: SubscribeOptions,
@@ -29,6 +30,7 @@ package struct MessageListener: Sendable {
         topic: String? = nil,
         events: TransportEventSource? = nil,
         onLeave: @escaping @Sendable (MessageSource) -> Void,
+        onDrain: @escaping @Sendable (MessageSource) async -> Void = { _ in },
         pressure: ReadingPressure
     ) {
         let itself = Locked<MessageSource?>(nil)
@@ -57,6 +59,9 @@ package struct MessageListener: Sendable {
                 onPressure: { pressure.update($0) },
                 onOverflow: {
                     if let source = itself.withLock({ $0 }) { onLeave(source) }
+                },
+                onDrain: {
+                    if let source = itself.withLock({ $0 }) { await onDrain(source) }
                 }
             )
         )

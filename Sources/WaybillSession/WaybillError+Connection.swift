@@ -20,6 +20,14 @@ extension WaybillError {
         WaybillError(.notConnected, "there is no connection")
     }
 
+    /// An acknowledgement of a message whose subscription has ended.
+    package static var subscriptionOver: WaybillError {
+        WaybillError(
+            .invalidEntry,
+            "the subscription of this message has ended, so the server delivers it again; drain() ends one later"
+        )
+    }
+
     /// An acknowledgement of a message that is not waiting for one.
     package static var messageNotWaiting: WaybillError {
         WaybillError(.invalidEntry, "no message of that name waits to be acknowledged")

@@ -12,17 +12,21 @@ package final class MessageSource: Sendable {
         package var onPressure: @Sendable (MessageSource) -> Void
         /// The policy ended the subscription; further messages would be dropped.
         package var onOverflow: @Sendable () -> Void
+        /// Waits until the app has acknowledged the messages that it has taken.
+        package var onDrain: @Sendable () async -> Void
 
         package init(
             onTermination: @escaping @Sendable () -> Void = {},
             onDrop: @escaping @Sendable (Int, Int) -> Void = { _, _ in },
             onPressure: @escaping @Sendable (MessageSource) -> Void = { _ in },
-            onOverflow: @escaping @Sendable () -> Void = {}
+            onOverflow: @escaping @Sendable () -> Void = {},
+            onDrain: @escaping @Sendable () async -> Void = {}
         ) {
             self.onTermination = onTermination
             self.onDrop = onDrop
             self.onPressure = onPressure
             self.onOverflow = onOverflow
+            self.onDrain = onDrain
         }
     }
 
@@ -30,6 +34,8 @@ package final class MessageSource: Sendable {
         var buffers: [MessageBuffer]
         var primaryIsTaken = false
         var isTerminated = false
+        /// Whether no consumer gets a message any more.
+        var isStopped = false
         var end: Mailbox<Message>.Ending?
         var granted: QoS?
     }
@@ -92,7 +98,7 @@ package final class MessageSource: Sendable {
 
     /// Hands a batch to every consumer.
     package func deliver(_ batch: consuming [Message]) {
-        let buffers = state.withLock { $0.isTerminated || $0.end != nil ? [] : $0.buffers }
+        let buffers = state.withLock { $0.isStopped || $0.end != nil ? [] : $0.buffers }
         guard let first = buffers.first else {
             return batch.forEach { $0.delivery?.messageWasDropped() }
         }
@@ -168,7 +174,9 @@ package final class MessageSource: Sendable {
 
     /// Drops bytes by the policy, from the largest buffers.
     private func drop(_ byteCount: Int, _ topic: String?) {
-        let buffers = state.withLock { $0.buffers }.map { (buffer: $0, count: $0.waiting.droppable) }
+        let buffers = state.withLock { $0.buffers }.map {
+            (buffer: $0, count: $0.waiting.droppable)
+        }
         var rest = byteCount
         for (buffer, count) in buffers.sorted(by: { $0.count > $1.count }) where rest > 0 {
             carryOut(buffer.drop(rest), topic)
@@ -213,19 +221,34 @@ package final class MessageSource: Sendable {
 
     /// Ends the subscription from the consumers' side: waiting messages are dropped.
     package func terminate() {
-        let buffers: [MessageBuffer]? = state.withLock { state in
-            guard !state.isTerminated else { return nil }
-            state.isTerminated = true
+        stop()
+        let isFirst = state.withLock { state in
+            defer { state.isTerminated = true }
+            return !state.isTerminated
+        }
+        if isFirst { callbacks.onTermination() }
+    }
+
+    /// Ends the streams, waits until the messages in hand are acknowledged, and ends the subscription then.
+    func drain() async {
+        stop()
+        await callbacks.onDrain()
+        terminate()
+    }
+
+    /// Ends the streams, and drops the waiting messages.
+    private func stop() {
+        let buffers = state.withLock { state -> [MessageBuffer] in
+            guard !state.isStopped else { return [] }
+            state.isStopped = true
             termination.raise()
             defer { state.buffers = [] }
             return state.buffers
         }
-        guard let buffers else { return }
         for buffer in buffers {
             buffer.finish(.finished)
             buffer.discard()
         }
-        callbacks.onTermination()
     }
 
     // MARK: Consumers
@@ -233,7 +256,7 @@ package final class MessageSource: Sendable {
     /// Gives a new iterator its buffer: the first buffer, unless another iterator uses it now.
     func attach() -> MessageBuffer {
         state.withLock { state in
-            guard state.primaryIsTaken, !state.isTerminated else {
+            guard state.primaryIsTaken, !state.isStopped else {
                 state.primaryIsTaken = true
                 return primary
             }
@@ -251,7 +274,7 @@ package final class MessageSource: Sendable {
             } else {
                 state.buffers.removeAll { $0 === buffer }
             }
-            return state.isTerminated
+            return state.isStopped
         }
         buffer.putBack(unused)
         if buffer !== primary || isTerminated { buffer.discard() }

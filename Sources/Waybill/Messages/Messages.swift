@@ -43,6 +43,17 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
         handle.cancel()
     }
 
+    /// Ends the subscription as soon as the messages in hand are acknowledged.
+    ///
+    /// Iterations finish after their current element. With manual acknowledgement, the method then waits until the app has
+    /// acknowledged or refused what it has taken, and tells the peer after that: a STOMP server takes no acknowledgement
+    /// for a subscription that has ended. Messages that wait in memory are not delivered, as after ``cancel()``. The wait
+    /// ends early when the connection ends, or when the task is cancelled.
+    public func drain() async {
+        await handle.source.drain()
+        handle.releaseTransport()
+    }
+
     /// Keeps a transport alive as long as messages can arrive.
     ///
     /// A custom transport calls this: an app may release its provider while it reads the messages.
