@@ -353,7 +353,7 @@ final class MQTTConnection: TransportConnection {
             (call as? MQTTPendingCall)?.fail(
                 WaybillError(.timedOut, "the server did not acknowledge in time")
             )
-            subscriptions.pressure.noteTimeout()
+            subscriptions.pressure.noteTimeout(of: configuration.acknowledgementTimeout)
         case .abandoned(let call): state.withLock { $0.end.add(call) }
         case .trace(let trace):
             configuration.wireLogger?.logFrame(

@@ -212,7 +212,7 @@ final class STOMPConnection: TransportConnection {
             state.withLock { $0.end.add(call, error) }
         case .timedOut(let call, let isAnswering):
             (call as? STOMPPendingCall)?.fail(STOMPMapping.noReceipt(isAnswering: isAnswering))
-            subscriptions.pressure.noteTimeout()
+            subscriptions.pressure.noteTimeout(of: configuration.receiptTimeout)
         case .receiptsMissing:
             subscriptions.events.report(.unsupported(STOMPMapping.receiptsMissing))
         case .abandoned(let call): state.withLock { $0.end.add(call, nil) }

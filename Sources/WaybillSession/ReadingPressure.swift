@@ -159,9 +159,11 @@ package final class ReadingPressure: Sendable {
         return isHeld ? .policy : nil
     }
 
-    /// Notes that a call had no answer in time: if reading was stopped, the stream that stops it ends.
-    package func noteTimeout() {
-        guard watch?.isStopped == true, let reason else { return }
+    /// Notes that a call had no answer in time: if reading was stopped for that long, the stream that stops it ends.
+    ///
+    /// - Parameter limit: The transport's limit for an answer; a call may have a shorter one.
+    package func noteTimeout(of limit: Duration) {
+        guard watch?.isStopped(for: limit) == true, let reason else { return }
         account.endLargestHolder(holdsBack: reason == .policy)
     }
 

@@ -63,6 +63,8 @@ final class ReadingWatch: Sendable {
         events.report(.readingHeld(topic: largest?.topic, byteCount: account.byteCount))
     }
 
-    /// Whether reading is stopped.
-    var isStopped: Bool { state.withLock { $0.begin != nil } }
+    /// Whether reading has been stopped for so long.
+    func isStopped(for duration: Duration) -> Bool {
+        state.withLock { $0.begin.map { $0.duration(to: clock.now) >= duration } ?? false }
+    }
 }

@@ -147,6 +147,19 @@ struct ConnectionStarvationTests {
         bench.clock.advance(by: .seconds(5))
         await until { noted.count(.readingHeld) == 1 }
         #expect(noted.all(.readingHeld)[0].topic == "a")
+        // A call with a shorter limit of its own ends no stream.
+        let hasty = Call {
+            try await bench.others.request(
+                .say("own", to: "other") {
+                    $0.qos = .atLeastOnce
+                    $0.timeout = .seconds(1)
+                }
+            )
+        }
+        await untilQuiet()
+        bench.clock.advance(by: .seconds(1))
+        #expect(await hasty.error()?.code == .timedOut)
+        #expect(noted.count(.readingResumed) == 0)
         let call = Call {
             try await bench.others.request(.say("own", to: "other") { $0.qos = .atLeastOnce })
         }
