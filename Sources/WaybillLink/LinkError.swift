@@ -17,6 +17,8 @@ package indirect enum LinkError: Error, Hashable, Sendable {
     /// This side closed the stream.
     case closed
     case cancelled
+    /// The system does not let this app connect; the text says what to change.
+    case notPermitted(String)
     /// An unexpected error of the system; its error number and the call.
     case system(errorNumber: Int32, call: String)
     /// The server did not switch to WebSocket: its response, and up to 64 KiB of the body.
@@ -75,6 +77,7 @@ extension LinkError: CustomStringConvertible {
         case .endOfStream: "connection closed by the peer"
         case .closed: "connection closed"
         case .cancelled: "cancelled"
+        case .notPermitted(let words): words
         case .system(24, let call):
             "no file descriptor is left to this process: raise its limit or open fewer (EMFILE, \(call))"
         case .system(23, let call):

@@ -29,6 +29,7 @@ extension TLSSettings {
             case .v1_3: .v1_3
             }
         acceptsAnyCertificate = options.dangerouslyAcceptsAnyCertificate
+        evaluation = options.ownEvaluation.map(Evaluation.init)
     }
 }
 
@@ -47,6 +48,7 @@ extension TLSSettings.Identity {
         case .certificate(let certificate, let key, let password):
             self = .certificate(.init(certificate), key: .init(key), password: password)
         case .pkcs12(let file, let password): self = .pkcs12(.init(file), password: password)
+        case .keychain(let label): self = .keychain(label: label)
         }
     }
 }
@@ -76,6 +78,7 @@ extension TLSFailure {
             case .notTLS: (.notTLS, "")
             case .required: (.required, "")
             case .closed: (.closed, "")
+            case .interrupted(let text): (.interrupted, text)
             case .handshakeFailed(let text): (.handshakeFailed, text)
             case .libraryMissing(let text): (.libraryMissing, text)
             case .invalidSettings(let text): (.invalidOptions, text)

@@ -53,7 +53,8 @@ extension WaybillError {
         case .tls: .tls
         case .unsupported: .unsupported
         case .system where error.isOutOfDescriptors: .outOfDescriptors
-        case .nameNotResolved, .refused, .unreachable, .cancelled, .system: .connectionRefused
+        case .nameNotResolved, .refused, .unreachable, .cancelled, .notPermitted, .system:
+            .connectionRefused
         case .upgradeRefused(let head, _), .proxyRefused(let head, _):
             code(ofRefusal: head.status)
         case .upgradeInvalid, .proxyInvalid: .invalidEntry

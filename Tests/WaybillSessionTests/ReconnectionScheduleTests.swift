@@ -229,7 +229,8 @@ import WireCore
     @Test(
         "A handshake that was cut off, or that something else answered, is worth another attempt",
         arguments: [
-            (TLSFault.closed, true), (.notTLS, true), (.hostMismatch("a"), false),
+            (TLSFault.closed, true), (.notTLS, true), (.interrupted(""), true),
+            (.hostMismatch("a"), false),
             (.unknownAuthority, false), (.selfSigned, false), (.expired, false),
             (.certificateRefused("unknown_ca"), false), (.noCommonProtocol(""), false),
             (.pinMismatch, false), (.libraryMissing(""), false),

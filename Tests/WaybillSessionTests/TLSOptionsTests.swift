@@ -57,5 +57,21 @@ import WaybillSession
         options.identity = .pkcs12(.file("c.p12"), password: "secret")
         #expect(!"\(options)".contains("secret"))
         #expect("\(options)".contains("c.p12"))
+        options.identity = .keychain(label: "meter")
+        #expect("\(options)".contains("meter in the keychain"))
+    }
+
+    @Test("An evaluation of the app's own reaches the link, and is equal to itself alone")
+    func evaluation() throws {
+        var options = TLSOptions()
+        options.ownEvaluation = { _, host in host == "example.com" }
+        options.identity = .keychain(label: "meter")
+        let settings = try TLSSettings(options, protocols: [])
+        let evaluation = try #require(settings.evaluation)
+        #expect(evaluation.accepts(evaluation, "example.com"))
+        #expect(!evaluation.accepts(evaluation, "example.org"))
+        #expect(settings == settings)
+        #expect(try settings != TLSSettings(options, protocols: []))
+        #expect(settings.identity == .keychain(label: "meter"))
     }
 }

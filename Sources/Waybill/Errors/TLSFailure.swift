@@ -18,10 +18,12 @@ public struct TLSFailure: Error, Hashable, Sendable {
 
         /// Whether a later attempt on the same server may succeed without a change.
         ///
-        /// True where the handshake was cut off, and where the peer does not speak TLS. The latter may be the sign-in
+        /// True where the handshake was cut off or broke off, and where the peer does not speak TLS. The latter may be the sign-in
         /// page of a network (a captive portal) that answers in place of the server. A portal that shows a certificate
         /// of its own cannot be told from a server with a wrong certificate.
-        public var isRetryable: Bool { self == .closed || self == .notTLS }
+        public var isRetryable: Bool {
+            self == .closed || self == .interrupted || self == .notTLS
+        }
 
         /// A certificate of the server has expired.
         public static let expired = Reason(name: "expired")
@@ -56,6 +58,10 @@ public struct TLSFailure: Error, Hashable, Sendable {
         public static let required = Reason(name: "required")
         /// The peer closed the connection before it was secure.
         public static let closed = Reason(name: "closed")
+        /// The handshake broke off within this system or the server, at random; the detail has the system's status.
+        ///
+        /// Only Apple platforms report it.
+        public static let interrupted = Reason(name: "interrupted")
         /// Another alert of the peer, or another protocol error.
         public static let handshakeFailed = Reason(name: "handshakeFailed")
         /// The system's TLS library is missing; the detail says what to install.

@@ -100,6 +100,7 @@ extension TLSFailure {
         .notTLS: "the server does not speak TLS",
         .required: "the server wants TLS",
         .closed: "the server closed the connection before it was secure",
+        .interrupted: "the TLS handshake broke off",
         .handshakeFailed: "the TLS handshake failed",
         .libraryMissing: "there is no TLS library",
         .invalidOptions: "the TLS options cannot be used",

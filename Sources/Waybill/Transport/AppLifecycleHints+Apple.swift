@@ -9,12 +9,21 @@
     ///
     /// The system suspends an app in the background, and its connections die without a notice. Closing them first costs
     /// less battery than detecting dead connections, and the servers learn of it.
+    ///
+    /// | where | what it does |
+    /// | --- | --- |
+    /// | apps on iOS, tvOS, visionOS and Mac Catalyst | pauses in the background |
+    /// | apps on watchOS | nothing, unless ``init(background:foreground:center:)`` gets the names of its notifications |
+    /// | apps for the Mac | nothing: they run on in the background; ``sleepAndWake(center:)`` pauses for the sleep |
+    /// | extensions and command-line tools | nothing: the system posts no such notification |
     public struct AppLifecycleHints: ConnectionHintSource {
         private let background: Notification.Name
         private let foreground: Notification.Name
         private let center: Center
 
-        /// The notifications of an app with UIKit or SwiftUI on iOS, tvOS and visionOS.
+        /// The notifications of an app with UIKit or SwiftUI on iOS, tvOS, visionOS and Mac Catalyst.
+        ///
+        /// On a Mac, on watchOS and in an extension nothing posts them, so the hints do nothing there.
         public init() {
             self.init(
                 background: Notification.Name("UIApplicationDidEnterBackgroundNotification"),

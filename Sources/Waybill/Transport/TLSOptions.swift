@@ -20,6 +20,11 @@ public struct TLSOptions: Sendable {
         case certificate(Material, key: Material, password: String? = nil)
         /// Certificate and key in one PKCS #12 file (RFC 7292).
         case pkcs12(Material, password: String)
+        /// The identity with this label in the keychain of an Apple platform.
+        ///
+        /// Elsewhere, and without such an identity, a connection fails with ``TLSFailure/Reason/invalidOptions``. It is
+        /// looked for before each connection. The certificates between it and an authority are not sent.
+        case keychain(label: String)
     }
 
     /// A version of the protocol.
@@ -56,6 +61,8 @@ public struct TLSOptions: Sendable {
     ///
     /// For a laboratory, never for an app. ``pinnedPublicKeys`` still apply, to the server's own certificate.
     public var dangerouslyAcceptsAnyCertificate = false
+    /// The app's own evaluation of a `SecTrust`; only Apple platforms have a public name for it.
+    package var ownEvaluation: (@Sendable (_ trust: AnyObject, _ host: String) -> Bool)?
 
     /// Makes the default options.
     public init() {}
@@ -77,6 +84,7 @@ extension TLSOptions.Identity: CustomStringConvertible {
         switch self {
         case .certificate(let certificate, let key, _): "\(certificate) with the key \(key)"
         case .pkcs12(let file, _): "\(file)"
+        case .keychain(let label): "\(label) in the keychain"
         }
     }
 }

@@ -70,6 +70,16 @@
             }
         }
 
+        /// The elements of a value that is an array, with elements of a single known type.
+        static func elements<Element: AnyObject>(
+            ofAny value: CFTypeRef,
+            as type: Element.Type
+        ) -> [Element] {
+            let address = Unmanaged.passUnretained(value).toOpaque()
+            let array = Unmanaged<CFArray>.fromOpaque(address).takeUnretainedValue()
+            return elements(of: array, as: type)
+        }
+
         /// The value of a key with a known type; nil if there is none.
         static func value<Value: AnyObject>(
             of key: CFString,

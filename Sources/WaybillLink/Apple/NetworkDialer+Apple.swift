@@ -31,7 +31,9 @@
             return try await attempt.stream()
         }
 
-        private func makeAttempt(_ endpoint: Endpoint) throws(LinkError) -> NetworkConnectAttempt {
+        private func makeAttempt(
+            _ endpoint: Endpoint
+        ) throws(LinkError) -> NetworkConnectAttempt<FrameworkConnection> {
             guard let port = NWEndpoint.Port(rawValue: endpoint.port) else {
                 throw .system(errorNumber: 0, call: "NWEndpoint.Port")
             }
@@ -52,9 +54,12 @@
             )
             let peer = NetworkPeer(
                 host: endpoint.host,
-                showsIdentity: settings?.identity != nil
+                showsIdentity: settings?.identity != nil,
+                requiresTLS1_3: settings?.minimumVersion == .v1_3
             )
-            return NetworkConnectAttempt(connection, to: peer, trust: security?.trust)
+            return NetworkConnectAttempt(
+                FrameworkConnection(connection, to: peer, trust: security?.trust)
+            )
         }
     }
 #endif

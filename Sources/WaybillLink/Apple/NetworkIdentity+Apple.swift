@@ -14,7 +14,26 @@
                 try make(certificate, key: key, password: password)
             case .pkcs12(let file, let password):
                 try make(pkcs12: file, password: password)
+            case .keychain(let label): try make(label: label)
             }
+        }
+
+        // MARK: The keychain
+
+        private static func make(label: String) throws(LinkError) -> sec_identity_t {
+            guard let name = CoreFoundationValues.string(label), let yes = kCFBooleanTrue,
+                let query = CoreFoundationValues.dictionary([
+                    (kSecClass, kSecClassIdentity), (kSecAttrLabel, name),
+                    (kSecMatchLimit, kSecMatchLimitAll), (kSecReturnRef, yes),
+                ])
+            else { throw invalid("\(label) is no label") }
+            var found: CFTypeRef?
+            let status = SecItemCopyMatching(query, &found)
+            guard status == errSecSuccess, let found,
+                let own = CoreFoundationValues.elements(ofAny: found, as: SecIdentity.self).first,
+                let identity = sec_identity_create(own)
+            else { throw invalid("\(label) in the keychain cannot be used: OSStatus \(status)") }
+            return identity
         }
 
         // MARK: A certificate and its key
@@ -104,7 +123,8 @@
             pkcs12 material: TLSSettings.Material,
             password: String
         ) throws(LinkError) -> sec_identity_t {
-            guard let file = CoreFoundationValues.data(try material.bytes()),
+            let bytes = try material.bytes()
+            guard let file = CoreFoundationValues.data(bytes),
                 let password = CoreFoundationValues.string(password)
             else { throw invalid("\(material) cannot be read") }
             var options: [(CFString, AnyObject)] = [(kSecImportExportPassphrase, password)]
@@ -120,8 +140,7 @@
             }
             let status = SecPKCS12Import(file, options, &items)
             guard status == errSecSuccess, let items else {
-                let isWrong = status == errSecAuthFailed || status == errSecPkcs12VerifyFailure
-                let why = isWrong ? "its password is another" : "OSStatus \(status)"
+                let why = PKCS12Refusal.reason(status, of: bytes)
                 throw invalid("\(material) as the identity cannot be used: \(why)")
             }
             guard

@@ -11,6 +11,7 @@
         private let authorities: [[UInt8]]
         private let pins: Set<[UInt8]>
         private let acceptsAnyCertificate: Bool
+        private let evaluation: TLSSettings.Evaluation?
         private let found = Locked<TLSFault?>(nil)
 
         /// - Parameters:
@@ -22,6 +23,7 @@
             self.authorities = authorities
             pins = Set(settings.pinnedPublicKeys)
             acceptsAnyCertificate = settings.acceptsAnyCertificate
+            evaluation = settings.evaluation
         }
 
         /// The reason of a refusal; nil if there was none, or before the verification.
@@ -37,7 +39,7 @@
         }
 
         private func evaluate(_ trust: SecTrust) -> TLSFault? {
-            guard !acceptsAnyCertificate else {
+            guard !acceptsAnyCertificate || evaluation != nil else {
                 // Without a verified chain only the peer's own key is proven.
                 return isPinned(chain(of: trust).prefix(1)) ? nil : .pinMismatch
             }
@@ -61,10 +63,21 @@
                     return .invalidSettings("SecTrustSetAnchorCertificatesOnly: OSStatus \(alone)")
                 }
             }
+            if let evaluation {
+                guard evaluation.accepts(trust, name) else {
+                    return .invalidCertificate("the app's own evaluation does not accept it")
+                }
+                return isPinned(chain(of: trust)[...]) ? nil : .pinMismatch
+            }
             var error: CFError?
             guard SecTrustEvaluateWithError(trust, &error) else {
                 let own = chain(of: trust).first.flatMap(CertificateFields.init)
-                return TLSFault(error, host: name, isSelfSigned: own?.isSelfIssued == true)
+                return TLSFault(
+                    trust: Int32(clamping: error.map(CFErrorGetCode) ?? 0),
+                    words: error.flatMap { CFErrorCopyDescription($0) }.map(String.init(copying:)),
+                    host: name,
+                    isSelfSigned: own?.isSelfIssued == true
+                )
             }
             return isPinned(chain(of: trust)[...]) ? nil : .pinMismatch
         }

@@ -82,6 +82,8 @@
                         size
                     )
                 }
+            case .keychain(let label):
+                throw .tls(.invalidSettings("\(label): only Apple platforms have a keychain"))
             case .pkcs12(let file, let password):
                 let bytes = try file.bytes()
                 try check("\(file) as the identity") { text, size in

@@ -32,6 +32,8 @@ package enum TLSFault: Error, Hashable, Sendable {
     case required
     /// The peer closed before the stream was secure.
     case closed
+    /// The handshake broke off for a reason that a later attempt may not meet, in the library's text.
+    case interrupted(String)
     /// Another alert or fault, in the library's text.
     case handshakeFailed(String)
     /// There is no TLS library; the text says what to install.
@@ -63,6 +65,7 @@ extension TLSFault: CustomStringConvertible {
         case .notTLS: "the server does not speak TLS"
         case .required: "the server wants TLS, which the URL's scheme does not ask for"
         case .closed: "the server closed the connection before it was secure"
+        case .interrupted(let words): "the TLS handshake broke off: \(words)"
         case .handshakeFailed(let words): "no secure connection: \(words)"
         case .libraryMissing(let words): words
         case .invalidSettings(let words): words

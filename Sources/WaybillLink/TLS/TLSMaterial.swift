@@ -5,7 +5,7 @@ extension TLSSettings {
         switch identity {
         case .certificate(let certificate, let key, _): all += [certificate, key]
         case .pkcs12(let file, _): all.append(file)
-        case nil: break
+        case .keychain, nil: break
         }
         return all.contains { material in
             guard case .file = material else { return false }

@@ -10,6 +10,20 @@ package struct TLSSettings: Hashable, Sendable {
     package enum Identity: Hashable, Sendable {
         case certificate(Material, key: Material, password: String?)
         case pkcs12(Material, password: String)
+        case keychain(label: String)
+    }
+
+    /// The app's own evaluation of a trust; two are equal if they are the same.
+    package final class Evaluation: Hashable, Sendable {
+        package let accepts: @Sendable (_ trust: AnyObject, _ host: String) -> Bool
+
+        package init(_ accepts: @escaping @Sendable (AnyObject, String) -> Bool) {
+            self.accepts = accepts
+        }
+
+        package static func == (left: Evaluation, right: Evaluation) -> Bool { left === right }
+
+        package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
     }
 
     package enum Version: Hashable, Sendable {
@@ -30,6 +44,8 @@ package struct TLSSettings: Hashable, Sendable {
     package var minimumVersion = Version.v1_2
     /// Whether any certificate is accepted; pins still apply.
     package var acceptsAnyCertificate = false
+    /// Evaluates the peer's trust on Apple platforms; nil for the package's own rules.
+    package var evaluation: Evaluation?
 
     package init() {}
 }

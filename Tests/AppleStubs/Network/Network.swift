@@ -17,6 +17,8 @@ public enum NWError: Error, Equatable, Sendable {
 
 @available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
 public struct IPv4Address: Hashable, Sendable {
+    public static var loopback: IPv4Address { fatalError("stand-in") }
+
     public init?(_ string: String) {}
 }
 
@@ -40,6 +42,8 @@ public enum NWEndpoint: Hashable, Sendable {
     }
 
     public struct Port: Hashable, Sendable, RawRepresentable {
+        public static var any: NWEndpoint.Port { fatalError("stand-in") }
+
         public let rawValue: UInt16
 
         public init?(rawValue: UInt16) {
@@ -66,6 +70,16 @@ public struct NWPath: Equatable, Sendable {
         case unsatisfied
         case requiresConnection
     }
+
+    // macOS 11, iOS 14.2, tvOS 14.2, watchOS 7.1.
+    public enum UnsatisfiedReason: Sendable {
+        case notAvailable
+        case cellularDenied
+        case wifiDenied
+        case localNetworkDenied
+    }
+
+    public var unsatisfiedReason: NWPath.UnsatisfiedReason { .notAvailable }
 
     public let status: NWPath.Status
     public let availableInterfaces: [NWInterface]
@@ -145,6 +159,10 @@ public final class NWParameters {
     }
 
     public init() {}
+
+    public final var requiredLocalEndpoint: NWEndpoint?
+
+    public final var allowLocalEndpointReuse: Bool = false
 }
 
 @available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
@@ -175,6 +193,8 @@ public final class NWConnection: @unchecked Sendable {
     @preconcurrency public final var viabilityUpdateHandler: (@Sendable (Bool) -> Void)?
 
     @preconcurrency public final var betterPathUpdateHandler: (@Sendable (Bool) -> Void)?
+
+    public final var currentPath: NWPath? { nil }
 
     public init(to: NWEndpoint, using: NWParameters) {}
 
@@ -211,3 +231,26 @@ public final class NWConnection: @unchecked Sendable {
 
 @available(*, unavailable)
 extension NWConnection.SendCompletion: Sendable {}
+
+@available(macOS 10.14, iOS 12.0, tvOS 12.0, watchOS 5.0, visionOS 1.0, *)
+public final class NWListener: @unchecked Sendable {
+    public enum State: Equatable, Sendable {
+        case setup
+        case waiting(NWError)
+        case ready
+        case failed(NWError)
+        case cancelled
+    }
+
+    @preconcurrency public final var stateUpdateHandler: (@Sendable (NWListener.State) -> Void)?
+
+    @preconcurrency public final var newConnectionHandler: (@Sendable (NWConnection) -> Void)?
+
+    public final var port: NWEndpoint.Port? { nil }
+
+    public init(using: NWParameters, on: NWEndpoint.Port = .any) throws {}
+
+    public final func start(queue: DispatchQueue) {}
+
+    public final func cancel() {}
+}

@@ -252,106 +252,28 @@ private func constant() -> CFString { fatalError("stand-in") }
 public var errSecSuccess: OSStatus { 0 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSecAuthFailed: OSStatus { -25293 }
+@discardableResult
+public func SecItemCopyMatching(
+    _ query: CFDictionary,
+    _ result: UnsafeMutablePointer<CFTypeRef?>?
+) -> OSStatus {
+    0
+}
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSecPkcs12VerifyFailure: OSStatus { -25264 }
+nonisolated(unsafe) public let kSecClass: CFString = constant()
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSecCreateChainFailed: OSStatus { -25318 }
+nonisolated(unsafe) public let kSecClassIdentity: CFString = constant()
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSecHostNameMismatch: OSStatus { -67602 }
+nonisolated(unsafe) public let kSecAttrLabel: CFString = constant()
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSecInvalidExtendedKeyUsage: OSStatus { -67609 }
+nonisolated(unsafe) public let kSecMatchLimit: CFString = constant()
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSecUnsupportedKeySize: OSStatus { -67735 }
+nonisolated(unsafe) public let kSecMatchLimitAll: CFString = constant()
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSecCertificateExpired: OSStatus { -67818 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSecCertificateNotValidYet: OSStatus { -67819 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSecCertificateRevoked: OSStatus { -67820 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSecNotTrusted: OSStatus { -67843 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLNegotiation: OSStatus { -9801 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLClosedGraceful: OSStatus { -9805 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLClosedAbort: OSStatus { -9806 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLXCertChainInvalid: OSStatus { -9807 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLBadCert: OSStatus { -9808 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLUnknownRootCert: OSStatus { -9812 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLNoRootCert: OSStatus { -9813 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLCertExpired: OSStatus { -9814 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLCertNotYetValid: OSStatus { -9815 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLClosedNoNotify: OSStatus { -9816 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLPeerUnexpectedMsg: OSStatus { -9819 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLPeerHandshakeFail: OSStatus { -9824 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLPeerBadCert: OSStatus { -9825 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLPeerUnsupportedCert: OSStatus { -9826 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLPeerCertRevoked: OSStatus { -9827 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLPeerCertExpired: OSStatus { -9828 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLPeerCertUnknown: OSStatus { -9829 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLPeerUnknownCA: OSStatus { -9831 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLPeerAccessDenied: OSStatus { -9832 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLPeerProtocolVersion: OSStatus { -9836 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLPeerInsufficientSecurity: OSStatus { -9837 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLHostNameMismatch: OSStatus { -9843 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLRecordOverflow: OSStatus { -9847 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLWeakPeerEphemeralDHKey: OSStatus { -9850 }
-
-@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errSSLCertificateRequired: OSStatus { -9863 }
+nonisolated(unsafe) public let kSecReturnRef: CFString = constant()

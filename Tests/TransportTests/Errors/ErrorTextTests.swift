@@ -95,7 +95,8 @@ import WebSocketWire
         .expired, .notYetValid, .hostMismatch("h"), .alternativeNameMissing("h"),
         .unknownAuthority, .selfSigned, .wrongPurpose, .weakCertificate,
         .invalidCertificate("w"), .pinMismatch, .certificateRequired, .certificateRefused("w"),
-        .noCommonProtocol("w"), .notTLS, .required, .closed, .handshakeFailed("w"),
+        .noCommonProtocol("w"), .notTLS, .required, .closed, .interrupted("w"),
+        .handshakeFailed("w"),
         .libraryMissing("w"), .invalidSettings("w"),
     ]
 
@@ -109,6 +110,7 @@ import WebSocketWire
             .upgradeInvalid(.invalidSubprotocol("x y")), .upgradeInvalid(.reservedField("host")),
             .webSocketClosed(.internalError, reason: "why"), .silent, .pathLost, .tlsTimedOut,
             .truncated, .proxy(.refused), .proxyRefused(head, body: []), .unsupported("TCP"),
+            .localNetworkDenied,
         ]
         return others + handshakeFaults.map { .upgradeFailed($0) }
             + webSocketViolations.map { .webSocketViolation($0) } + tlsFaults.map { .tls($0) }

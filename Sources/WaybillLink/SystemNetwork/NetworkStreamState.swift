@@ -1,6 +1,12 @@
-/// The state of a stream over Network.framework: received data, sends and events.
+/// The state of a stream over Network.framework: received data, sends and reports.
 ///
 /// It uses nothing of the framework, so it can be tested on every platform. `Bytes` is the type of received content.
+///
+/// | state | waiting, not viable | ready, viable | better path | failed, cancelled | preparing |
+/// | --- | --- | --- | --- | --- | --- |
+/// | open | waits for the grace period | ends the grace period | lost, if not viable | notes the first failure and tells the receiver | nothing |
+/// | closing | nothing | nothing | nothing | notes the first failure | nothing |
+/// | over | nothing | nothing | nothing | notes the first failure | nothing |
 package struct NetworkStreamState<Bytes>: Sendable
 where
     Bytes: RangeReplaceableCollection & RandomAccessCollection<UInt8> & Sendable,
@@ -24,7 +30,7 @@ where
         case cancel
     }
 
-    private enum Life {
+    private enum State {
         case open
         /// Closed by a call; the receiver was not told yet.
         case closing
@@ -33,6 +39,13 @@ where
     }
 
     /// What the framework gives next.
+    ///
+    /// | state | next step of an empty inbox | bytes arrive | the end arrives | read |
+    /// | --- | --- | --- | --- | --- |
+    /// | idle | → receiving | | | nothing |
+    /// | receiving | nothing | → idle | → complete | nothing |
+    /// | complete | tells the receiver | | | → ended: the end |
+    /// | ended | nothing | | | the end |
     private enum Source {
         case idle
         /// A receive is pending.
@@ -43,6 +56,12 @@ where
     }
 
     /// What the framework takes next.
+    ///
+    /// | state | bytes within the limit | more bytes | the chunk is sent |
+    /// | --- | --- | --- | --- |
+    /// | free | → busy: takes all | → wanted: takes the limit | |
+    /// | busy | → wanted: takes none | → wanted: takes none | → free |
+    /// | wanted | takes none | takes none | → free: tells the receiver |
     private enum Sink {
         case free
         /// A chunk is being sent.
@@ -57,7 +76,7 @@ where
     private(set) var failure: LinkError?
     /// Whether bytes were read since the receiver was last told.
     private(set) var wasRead = false
-    private var life = Life.open
+    private var state = State.open
     private var isReading = true
     private var source = Source.idle
     private var inbox = Bytes()[...]
@@ -69,14 +88,17 @@ where
     private var sends = 0
     private var viability = NetworkViability()
 
-    package init() {}
+    /// - Parameter hasBetterPath: Whether a new connection would have a better path, as reported before.
+    package init(hasBetterPath: Bool = false) {
+        _ = viability.note(hasBetterPath: hasBetterPath)
+    }
 
     /// The receiver while it may be called.
     private var listener: (any ByteStreamReceiver)? { isClosing ? nil : receiver }
 
-    package var isClosing: Bool { life != .open }
+    package var isClosing: Bool { state != .open }
 
-    package var isOver: Bool { life == .over }
+    package var isOver: Bool { state == .over }
 
     package mutating func start(_ receiver: any ByteStreamReceiver) {
         self.receiver = receiver
@@ -87,13 +109,36 @@ where
         if failure == nil { failure = error }
     }
 
-    // MARK: The path
+    // MARK: Reports
 
-    /// Notes a change of the path to the peer; a loss is a failure like any other.
+    /// Notes a report of the connection; a lost path is a failure like any other.
     ///
-    /// - Parameter change: Applies the change to the rules.
-    /// - Returns: The next action.
-    package mutating func notePath(
+    /// A connection that waits again after it was ready has no path.
+    ///
+    /// - Returns: The next action: to wait for the grace period, or to tell the receiver of the failure.
+    package mutating func note(_ report: NetworkReport) -> NetworkViability.Step {
+        switch report {
+        case .preparing: .nothing
+        case .ready, .viable(true): notePath { $0.note(isViable: true) }
+        case .waiting, .viable(false): notePath { $0.note(isViable: false) }
+        case .betterPath(let isThere): notePath { $0.note(hasBetterPath: isThere) }
+        case .failed(let error): noteEnd(error)
+        case .cancelled: noteEnd(.closed)
+        }
+    }
+
+    /// Notes the end of a grace period; an outdated number has no effect.
+    package mutating func graceDidEnd(_ number: Int) -> NetworkViability.Step {
+        notePath { $0.graceDidEnd(number) }
+    }
+
+    private mutating func noteEnd(_ error: LinkError) -> NetworkViability.Step {
+        guard failure == nil else { return .nothing }
+        failure = error
+        return isClosing ? .nothing : .fail
+    }
+
+    private mutating func notePath(
         _ change: (inout NetworkViability) -> NetworkViability.Step
     ) -> NetworkViability.Step {
         guard !isClosing, failure == nil else { return .nothing }
@@ -228,8 +273,8 @@ where
     ///
     /// - Returns: Whether it is the first.
     package mutating func close() -> Bool {
-        guard life == .open else { return false }
-        life = .closing
+        guard state == .open else { return false }
+        state = .closing
         return true
     }
 
@@ -237,7 +282,7 @@ where
     ///
     /// - Returns: The receiver to tell, and whether no send is pending.
     package mutating func end() -> (receiver: (any ByteStreamReceiver)?, isIdle: Bool) {
-        life = .over
+        state = .over
         return (receiver.take(), sends == 0)
     }
 }

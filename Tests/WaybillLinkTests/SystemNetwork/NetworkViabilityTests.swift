@@ -91,8 +91,8 @@ import WaybillLink
         state.start(Listener())
         _ = state.nextStep()
         state.noteReceived([1], isComplete: false, failure: nil)
-        #expect(state.notePath { $0.note(isViable: false) } == .wait(1))
-        #expect(state.notePath { $0.graceDidEnd(1) } == .fail)
+        #expect(state.note(.viable(false)) == .wait(1))
+        #expect(state.graceDidEnd(1) == .fail)
         var space: [UInt8] = [0, 0]
         let first = try space.withUnsafeMutableBytes { try state.read(into: $0) }
         #expect(first == .bytes(1))
@@ -110,10 +110,10 @@ import WaybillLink
     func over() {
         var closed = NetworkStreamState<[UInt8]>()
         #expect(closed.close() == true)
-        #expect(closed.notePath { $0.note(isViable: false) } == .nothing)
+        #expect(closed.note(.viable(false)) == .nothing)
         var failed = NetworkStreamState<[UInt8]>()
         failed.fail(.reset)
-        #expect(failed.notePath { $0.note(isViable: false) } == .nothing)
+        #expect(failed.note(.viable(false)) == .nothing)
         #expect(throws: LinkError.reset) { try failed.takeForSending(1, atMost: 10) }
     }
 }
