@@ -17,6 +17,11 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ] + (isStrict ? [.treatAllWarnings(as: .error)] : [])
 
+/// All platforms of Apple.
+///
+/// A condition for iOS does not include Mac Catalyst.
+let apple: [Platform] = [.macOS, .macCatalyst, .iOS, .tvOS, .watchOS, .visionOS]
+
 /// The settings that every C target shares.
 let cSettings: [CSetting] =
     [.enableWarning("all"), .enableWarning("extra")]
@@ -68,7 +73,10 @@ let package = Package(
         .target(
             name: "CWaybillZlib",
             cSettings: cSettings,
-            linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]
+            linkerSettings: [
+                .linkedLibrary("dl", .when(platforms: [.linux])),
+                .linkedLibrary("z", .when(platforms: apple)),
+            ]
         ),
         source("STOMPWire", ["WireCore"]),
         source("EventStreamWire", ["HTTPWire", "WireCore"]),
@@ -122,13 +130,12 @@ let package = Package(
         source("WaybillSQLite", ["Waybill", "WireCore", "CWaybillSQLite"]),
         .target(
             name: "CWaybillSQLite",
+            // In this target, because it calls `stat`. In one with Swift, a resource brings Foundation in.
+            resources: [.copy("PrivacyInfo.xcprivacy")],
             cSettings: cSettings,
             linkerSettings: [
                 .linkedLibrary("dl", .when(platforms: [.linux])),
-                .linkedLibrary(
-                    "sqlite3",
-                    .when(platforms: [.macOS, .iOS, .tvOS, .watchOS, .visionOS])
-                ),
+                .linkedLibrary("sqlite3", .when(platforms: apple)),
             ]
         ),
         source("WaybillMock", ["Waybill", "WaybillSession", "WaybillLink", "WireCore"]),

@@ -27,17 +27,34 @@ typedef struct {
 // Its constants (zlib manual).
 enum { Z_SYNC_FLUSH = 2, Z_OK = 0, Z_STREAM_END = 1, Z_BUF_ERROR = -5, Z_DEFLATED = 8 };
 
-static const char *(*zlib_version)(void);
-static int (*deflate_init)(z_stream *, int, int, int, int, int, const char *, int);
-static int (*deflate_run)(z_stream *, int);
-static int (*deflate_reset)(z_stream *);
-static int (*deflate_end)(z_stream *);
-static int (*inflate_init)(z_stream *, int, const char *, int);
-static int (*inflate_run)(z_stream *, int);
-static int (*inflate_reset)(z_stream *);
-static int (*inflate_end)(z_stream *);
-static int (*inflate_get_dictionary)(z_stream *, unsigned char *, unsigned int *);
-static int (*inflate_set_dictionary)(z_stream *, const unsigned char *, unsigned int);
+// Its functions: the result, the name, the arguments. All are found or none.
+#define WAYBILL_ZLIB_FUNCTIONS(F) \
+    F(const char *, zlibVersion, (void)) \
+    F(int, deflateInit2_, (z_stream *, int, int, int, int, int, const char *, int)) \
+    F(int, deflate, (z_stream *, int)) \
+    F(int, deflateReset, (z_stream *)) \
+    F(int, deflateEnd, (z_stream *)) \
+    F(int, inflateInit2_, (z_stream *, int, const char *, int)) \
+    F(int, inflate, (z_stream *, int)) \
+    F(int, inflateReset, (z_stream *)) \
+    F(int, inflateEnd, (z_stream *)) \
+    F(int, inflateGetDictionary, (z_stream *, unsigned char *, unsigned int *)) \
+    F(int, inflateSetDictionary, (z_stream *, const unsigned char *, unsigned int))
+
+#ifdef __APPLE__
+// Part of every system of Apple, and linked.
+#define F(result, name, arguments) \
+    extern result name arguments; \
+    static result(*zlib_##name) arguments = name;
+WAYBILL_ZLIB_FUNCTIONS(F)
+#undef F
+
+int waybill_zlib_is_available(void) { return 1; }
+#else
+#define F(result, name, arguments) static result(*zlib_##name) arguments;
+WAYBILL_ZLIB_FUNCTIONS(F)
+#undef F
+
 static int is_available;
 
 static int find(void *library, const char *name, void *target) {
@@ -47,27 +64,17 @@ static int find(void *library, const char *name, void *target) {
 }
 
 static void load(void) {
-#ifdef __APPLE__
-    // By its path: a name alone is looked for in folders that the user of a Mac can set. The file is in the system's
-    // shared cache, where dlopen finds it although the folder does not list it.
-    static const char *const names[] = {"/usr/lib/libz.1.dylib"};
-#else
     static const char *const names[] = {"libz.so.1", "libz.so"};
-#endif
     void *library = NULL;
     for (size_t index = 0; library == NULL && index < sizeof names / sizeof *names; index++)
         library = dlopen(names[index], RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) return;
     // Never closed: other threads may be in it until the process ends.
-    is_available = find(library, "zlibVersion", &zlib_version)
-        && find(library, "deflateInit2_", &deflate_init) && find(library, "deflate", &deflate_run)
-        && find(library, "deflateReset", &deflate_reset)
-        && find(library, "deflateEnd", &deflate_end)
-        && find(library, "inflateInit2_", &inflate_init) && find(library, "inflate", &inflate_run)
-        && find(library, "inflateReset", &inflate_reset)
-        && find(library, "inflateEnd", &inflate_end)
-        && find(library, "inflateGetDictionary", &inflate_get_dictionary)
-        && find(library, "inflateSetDictionary", &inflate_set_dictionary);
+    int has_all = 1;
+#define F(result, name, arguments) has_all = find(library, #name, &zlib_##name) && has_all;
+    WAYBILL_ZLIB_FUNCTIONS(F)
+#undef F
+    is_available = has_all;
 }
 
 int waybill_zlib_is_available(void) {
@@ -75,13 +82,14 @@ int waybill_zlib_is_available(void) {
     pthread_once(&once, load);
     return is_available;
 }
+#endif
 
 void *waybill_deflater_create(int level, int window_bits, int memory_level) {
     if (!waybill_zlib_is_available()) return NULL;
     z_stream *stream = calloc(1, sizeof *stream);
     if (stream == NULL) return NULL;
     // Negative window bits mean raw data, without zlib's own header.
-    if (deflate_init(stream, level, Z_DEFLATED, -window_bits, memory_level, 0, zlib_version(),
+    if (zlib_deflateInit2_(stream, level, Z_DEFLATED, -window_bits, memory_level, 0, zlib_zlibVersion(),
                      (int)sizeof *stream) == Z_OK)
         return stream;
     free(stream);
@@ -92,7 +100,7 @@ void *waybill_inflater_create(int window_bits) {
     if (!waybill_zlib_is_available()) return NULL;
     z_stream *stream = calloc(1, sizeof *stream);
     if (stream == NULL) return NULL;
-    if (inflate_init(stream, -window_bits, zlib_version(), (int)sizeof *stream) == Z_OK)
+    if (zlib_inflateInit2_(stream, -window_bits, zlib_zlibVersion(), (int)sizeof *stream) == Z_OK)
         return stream;
     free(stream);
     return NULL;
@@ -105,13 +113,13 @@ void *waybill_gunzipper_create(void) {
 
 void waybill_deflater_destroy(void *stream) {
     if (stream == NULL) return;
-    deflate_end(stream);
+    zlib_deflateEnd(stream);
     free(stream);
 }
 
 void waybill_inflater_destroy(void *stream) {
     if (stream == NULL) return;
-    inflate_end(stream);
+    zlib_inflateEnd(stream);
     free(stream);
 }
 
@@ -136,27 +144,27 @@ static int run(z_stream *stream, int (*step)(z_stream *, int), const uint8_t *in
 
 int waybill_deflate(void *stream, const uint8_t *input, size_t input_count, uint8_t *output,
                     size_t output_space, size_t *consumed, size_t *produced) {
-    return run(stream, deflate_run, input, input_count, output, output_space, consumed, produced);
+    return run(stream, zlib_deflate, input, input_count, output, output_space, consumed, produced);
 }
 
 int waybill_inflate(void *stream, const uint8_t *input, size_t input_count, uint8_t *output,
                     size_t output_space, size_t *consumed, size_t *produced) {
-    return run(stream, inflate_run, input, input_count, output, output_space, consumed, produced);
+    return run(stream, zlib_inflate, input, input_count, output, output_space, consumed, produced);
 }
 
 int waybill_deflater_reset(void *stream) {
-    return deflate_reset(stream) == Z_OK ? WAYBILL_ZLIB_OK : WAYBILL_ZLIB_ERROR;
+    return zlib_deflateReset(stream) == Z_OK ? WAYBILL_ZLIB_OK : WAYBILL_ZLIB_ERROR;
 }
 
 int waybill_inflater_reset(void *stream) {
-    return inflate_reset(stream) == Z_OK ? WAYBILL_ZLIB_OK : WAYBILL_ZLIB_ERROR;
+    return zlib_inflateReset(stream) == Z_OK ? WAYBILL_ZLIB_OK : WAYBILL_ZLIB_ERROR;
 }
 
 int waybill_inflater_continue(void *stream) {
     unsigned char window[32768];
     unsigned int count = sizeof window;
-    if (inflate_get_dictionary(stream, window, &count) != Z_OK) return WAYBILL_ZLIB_ERROR;
-    if (inflate_reset(stream) != Z_OK) return WAYBILL_ZLIB_ERROR;
-    return inflate_set_dictionary(stream, window, count) == Z_OK ? WAYBILL_ZLIB_OK
+    if (zlib_inflateGetDictionary(stream, window, &count) != Z_OK) return WAYBILL_ZLIB_ERROR;
+    if (zlib_inflateReset(stream) != Z_OK) return WAYBILL_ZLIB_ERROR;
+    return zlib_inflateSetDictionary(stream, window, count) == Z_OK ? WAYBILL_ZLIB_OK
                                                                  : WAYBILL_ZLIB_ERROR;
 }

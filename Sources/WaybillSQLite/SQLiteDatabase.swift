@@ -195,18 +195,25 @@ final class SQLiteDatabase {
         throw Self.error(code, handle, path)
     }
 
+    /// Whether the system denies access (`SQLITE_PERM`, `SQLITE_AUTH`), as Apple's SQLite says of a protected file.
+    private static func isDenied(_ code: Int32) -> Bool {
+        code & 0xFF == WAYBILL_SQLITE_PERM || code & 0xFF == WAYBILL_SQLITE_AUTH
+    }
+
     private static func error(
         _ code: Int32,
         _ handle: UnsafeMutableRawPointer?,
         _ path: String
     ) -> SQLiteStoreError {
-        let detail = "\(String(cString: waybill_sqlite_message(handle))), SQLite's code \(code)"
+        var detail = "\(String(cString: waybill_sqlite_message(handle))), SQLite's code \(code)"
+        if isDenied(code) { detail += SQLiteStoreError.whyDenied }
         let reason: SQLiteStoreError.Reason =
             switch Int(code & 0xFF) {
             case Int(WAYBILL_SQLITE_BUSY), Int(WAYBILL_SQLITE_LOCKED): .inUse
             case Int(WAYBILL_SQLITE_CORRUPT), Int(WAYBILL_SQLITE_NOTADB): .corrupt
             case Int(WAYBILL_SQLITE_FULL): .diskFull
             case Int(WAYBILL_SQLITE_CANTOPEN), Int(WAYBILL_SQLITE_READONLY): .cannotOpen
+            case _ where isDenied(code): .cannotOpen
             case Int(WAYBILL_SQLITE_IOERR): .diskFailed
             default: .failed
             }

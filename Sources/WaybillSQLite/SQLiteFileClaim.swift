@@ -75,6 +75,9 @@ final class SQLiteFileClaim: Sendable {
         let absolute =
             path.utf8.first == UInt8(ascii: "/")
             ? path : FileManager.default.currentDirectoryPath + "/" + path
+        guard !SQLiteStoreError.isInAppGroup(absolute) else {
+            throw SQLiteStoreError(.cannotOpen, SQLiteStoreError.whyNotInAppGroup, path: path)
+        }
         var made = Self.claim(absolute, path)
         for _ in 0..<5 {
             guard case .failure(let error) = made, error.reason == .inUse else { break }
@@ -110,7 +113,9 @@ final class SQLiteFileClaim: Sendable {
     }
 
     private static func failure(_ code: Int32, _ path: String) -> SQLiteStoreError {
-        SQLiteStoreError(.cannotOpen, "the system's error \(code)", path: path)
+        // EPERM; missing rights have EACCES.
+        let why = code == 1 ? SQLiteStoreError.whyDenied : ""
+        return SQLiteStoreError(.cannotOpen, "the system's error \(code)\(why)", path: path)
     }
 
     deinit {

@@ -73,6 +73,30 @@ public final class SQLiteSessionStore: SessionStore {
         try self.init(path: url.path, options: options)
     }
 
+    /// Opens a store on another thread, and makes it if there is none.
+    ///
+    /// Opening checks the whole file and waits for the disk. The main thread of an app must not wait so long.
+    ///
+    /// - Parameters:
+    ///   - url: The URL of the file; its folder must exist. SQLite keeps its log in the same folder.
+    ///   - options: The options.
+    /// - Returns: The store.
+    /// - Throws: ``SQLiteStoreError``, as ``init(url:options:)``.
+    public static func open(
+        _ url: URL,
+        options: Options = Options()
+    ) async throws(SQLiteStoreError) -> SQLiteSessionStore {
+        let opened = await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                let result = Result { () throws(SQLiteStoreError) in
+                    try SQLiteSessionStore(url: url, options: options)
+                }
+                continuation.resume(returning: result)
+            }
+        }
+        return try opened.get()
+    }
+
     /// - Parameters:
     ///   - path: The path of the file.
     ///   - options: The options.

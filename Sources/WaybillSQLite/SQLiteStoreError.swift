@@ -63,6 +63,29 @@ public struct SQLiteStoreError: Error, Hashable, Sendable {
     }
 }
 
+extension SQLiteStoreError {
+    /// What may be the matter where the system denies access to a file.
+    package static let whyDenied = """
+        . A device of Apple keeps files protected from its start to its first unlock: open the store later, or give its \
+        folder another protection
+        """
+
+    /// Why a file in the container of an app group is refused.
+    package static let whyNotInAppGroup = """
+        it is in the container of an app group. The store keeps the file locked, and the system ends an app that is \
+        suspended with a lock on a shared file (0xdead10cc). Put it into the app's own container
+        """
+
+    /// Whether a path is in the container of an app group of a phone, tablet, watch or TV.
+    ///
+    /// On a Mac, apps are not suspended: its group containers (`Library/Group Containers`) are allowed.
+    package static func isInAppGroup(_ path: String) -> Bool {
+        let names = path.utf8.split(separator: UInt8(ascii: "/")).map { Array($0) }
+        let container = ["Containers", "Shared", "AppGroup"].map { Array($0.utf8) }
+        return names.indices.contains { names[$0...].starts(with: container) }
+    }
+}
+
 extension SQLiteStoreError: CustomStringConvertible, LocalizedError {
     /// The kind, the detail and the file.
     public var description: String {

@@ -1,4 +1,4 @@
-// The few functions of the system's zlib that permessage-deflate needs, found at run time.
+// The few functions of the system's zlib that permessage-deflate needs: found at run time, on Apple platforms linked.
 #ifndef CWAYBILLZLIB_H
 #define CWAYBILLZLIB_H
 
