@@ -1,5 +1,6 @@
 import Testing
 import Waybill
+import WireTestSupport
 
 /// The parts of the bridge to Combine, without Combine.
 @Suite("Delivery on demand", .timeLimit(.minutes(30))) struct DemandedDeliveryTests {
@@ -154,6 +155,33 @@ import Waybill
         delivery.cancel()
         for await isCancelled in ended { #expect(isCancelled) }
         #expect(received.value == 0)
+    }
+
+    /// A subscriber that keeps its subscription, as those of Combine do.
+    private final class Keeper: Sendable {
+        let delivery = LockedBox<DemandedDelivery<Int>?>(nil)
+    }
+
+    @Test("Cancelled, it lets go of a subscriber that keeps it", arguments: [false, true])
+    func letsGo(runs: Bool) async throws {
+        weak var released: Keeper?
+        do {
+            let keeper = Keeper()
+            released = keeper
+            let delivery = DemandedDelivery<Int> {
+                1
+            } receive: { _ in
+                withExtendedLifetime(keeper) { 0 }
+            } complete: { _ in
+            }
+            keeper.delivery.change { $0 = delivery }
+            if runs {
+                delivery.run()
+                delivery.demand(1)
+            }
+            delivery.cancel()
+        }
+        try await waitUntil { released == nil }
     }
 
     @Test("Elements of an asynchronous sequence come in their order")

@@ -1,11 +1,20 @@
 import WireCore
 
 /// Takes elements from a sequence only as they are demanded: the core of the bridge to Combine.
-///
-/// `@unchecked Sendable`, because: the three closures alone are not `Sendable`. Only the one task of ``run()`` calls
-/// them, one at a time. Their creator has released them by then.
-package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
-    private struct State {
+package final class DemandedDelivery<Element: Sendable>: Sendable {
+    /// The sequence and its subscriber.
+    ///
+    /// `@unchecked Sendable`, because: the three closures alone are not `Sendable`. Only the one task of ``run()`` calls
+    /// them, one at a time. Their creator has released them by then.
+    private struct Ends: @unchecked Sendable {
+        let next: () async throws -> Element?
+        let receive: (Element) -> Int?
+        let complete: ((any Error)?) -> Void
+    }
+
+    private struct State: Sendable {
+        /// The ends until the delivery runs; its task has them afterwards, since a subscriber may hold the delivery.
+        var ends: Ends?
         /// The number of elements demanded and not yet taken; nil for no limit.
         var demand: Int? = 0
         var waiter: CheckedContinuation<Void, Never>?
@@ -22,10 +31,7 @@ package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
         }
     }
 
-    private let state = Locked(State())
-    private let next: () async throws -> Element?
-    private let receive: (Element) -> Int?
-    private let complete: ((any Error)?) -> Void
+    private let state: Locked<State>
 
     /// Joins a sequence and its subscriber; ``run()`` starts the delivery.
     ///
@@ -38,9 +44,9 @@ package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
         receive: @escaping (Element) -> Int?,
         complete: @escaping ((any Error)?) -> Void
     ) {
-        self.next = next
-        self.receive = receive
-        self.complete = complete
+        state = Locked(
+            State(ends: Ends(next: next, receive: receive, complete: complete))
+        )
     }
 
     /// Adds to the demand.
@@ -59,19 +65,24 @@ package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
         waiter?.resume()
     }
 
-    /// Ends the delivery; of all elements, only one that is being handed over at this moment still arrives.
+    /// Ends the delivery, and lets go of sequence and subscriber.
+    ///
+    /// Of all elements, only one that is being handed over at this moment still arrives.
     package func cancel() {
-        let (waiter, task) = state.withLock { state in
+        // The ends are released without the lock.
+        let (waiter, task, ends) = state.withLock { state in
             state.isOver = true
-            return (state.waiter.take(), state.task.take())
+            return (state.waiter.take(), state.task.take(), state.ends.take())
         }
+        _ = ends
         task?.cancel()
         waiter?.resume()
     }
 
     /// Starts the delivery; call it once.
     package func run() {
-        let task = Task { [self] in await deliver() }
+        guard let ends = state.withLock({ $0.ends.take() }) else { return }
+        let task = Task { [self] in await deliver(ends) }
         let isOver = state.withLock { state in
             if !state.isOver { state.task = task }
             return state.isOver
@@ -79,15 +90,18 @@ package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
         if isOver { task.cancel() }
     }
 
-    private func deliver() async {
+    private func deliver(_ ends: Ends) async {
         do {
             while await takeDemand() {
-                guard let element = try await next() else { return finish(nil) }
+                guard let element = try await ends.next() else {
+                    if finish() { ends.complete(nil) }
+                    return
+                }
                 if state.withLock({ $0.isOver }) { return }
-                demand(receive(element))
+                demand(ends.receive(element))
             }
         } catch {
-            finish(error)
+            if finish() { ends.complete(error) }
         }
     }
 
@@ -109,12 +123,12 @@ package final class DemandedDelivery<Element: Sendable>: @unchecked Sendable {
         }
     }
 
-    private func finish(_ error: (any Error)?) {
-        let mustTell = state.withLock { state in
+    /// Whether the subscriber must be told of the end.
+    private func finish() -> Bool {
+        state.withLock { state in
             defer { state.isOver = true }
             state.task = nil
             return !state.isOver
         }
-        if mustTell { complete(error) }
     }
 }
