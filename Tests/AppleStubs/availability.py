@@ -21,6 +21,13 @@ OVERRIDDEN = {
     "AsyncIteratorProtocol.next(isolation:)",
     # Every integer type had this method before it became a requirement.
     "FixedWidthInteger.&*(_:_:)",
+    "Int128.&*(_:_:)",
+    # An executor that has the old `enqueue` fulfils these by their defaults. `ExecutorJob` is found by its own name.
+    "Executor.enqueue(_:)",
+    "SerialExecutor.enqueue(_:)",
+    "SerialExecutor.checkIsolated()",
+    "SerialExecutor.isIsolatingCurrentContext()",
+    "SerialExecutor.isSameExclusiveExecutionContext(other:)",
 }
 
 
@@ -53,7 +60,10 @@ def main():
     for folder, _, names in os.walk(os.path.join(index, "units")):
         for name in names:
             with open(os.path.join(folder, name), "rb") as file:
-                units += file.read()
+                unit = file.read()
+            # A folder that was copied has units of the other place, too.
+            if os.getcwd().encode() in unit:
+                units += unit
     known = {os.path.basename(file) for file in files}
     unread = set(known)
     faults = set()
@@ -72,7 +82,8 @@ def main():
                 for end in range(len(text), 3, -1):
                     if text[:end] in newer:
                         title, since = newer[text[:end]]
-                        if title not in OVERRIDDEN:
+                        # A loop names it, and takes `next()` where the system is older. See branches.awk for calls.
+                        if title not in OVERRIDDEN and not title.endswith(".Iterator.next(isolation:)"):
                             faults.add(f"{source}: {title} is there since {since}")
                         break
     if unread:

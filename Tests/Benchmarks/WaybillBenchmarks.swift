@@ -2,6 +2,10 @@ import Dispatch
 
 #if canImport(Glibc)
     import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
 #endif
 
 /// Waybill's side of the benchmarks: one job for each run, one line of JSON.

@@ -157,4 +157,12 @@
             )
         }
     }
+#else
+    /// Simulations take over the locks and threads of Linux.
+    @main
+    struct Simulations {
+        static func main() {
+            print("Simulations run on Linux only.")
+        }
+    }
 #endif

@@ -1,4 +1,4 @@
-/// Hands each element to a function, from this call on, until the sequence ends or the task is cancelled.
+/// Hands each element to a function, from this call on, until the sequence ends or fails, or the task is cancelled.
 ///
 /// A task with a loop of its own begins to observe when it first runs. On a busy machine that is late.
 ///
@@ -7,10 +7,11 @@
 package func observe<Elements: AsyncSequence & Sendable>(
     _ elements: Elements,
     _ body: @escaping @Sendable (Elements.Element) -> Void
-) -> Task<Void, Never> where Elements.Failure == Never {
+) -> Task<Void, Never> {
     let observed = elements.makeAsyncIterator()
     return Task {
         var iterator = observed
-        while let element = await iterator.next(isolation: nil) { body(element) }
+        // `next(isolation:)` and the type of the error are there since macOS 15.
+        while let element = try? await iterator.next() { body(element) }
     }
 }

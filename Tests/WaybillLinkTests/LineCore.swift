@@ -1,6 +1,13 @@
-import Glibc
 import WaybillLink
 import WireCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
 
 /// A small protocol for tests: each line is an event, and each message is written as a line.
 struct LineCore: ProtocolCore {

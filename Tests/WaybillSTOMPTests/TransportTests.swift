@@ -20,23 +20,25 @@ struct TransportTests {
         await fixture.end(transport)
     }
 
-    @Test("At the end, streams end in the order in which they were subscribed to")
-    func endingOrder() async throws {
-        let fixture = try Fixture(.stomp)
-        let (transport, provider) = try fixture.provider()
-        var streams: [Messages<Message>] = []
-        for number in 0..<100 {
-            streams.append(try await provider.messages(.subscribe("t/\(number)")))
+    #if os(Linux)
+        @Test("At the end, streams end in the order in which they were subscribed to")
+        func endingOrder() async throws {
+            let fixture = try Fixture(.stomp)
+            let (transport, provider) = try fixture.provider()
+            var streams: [Messages<Message>] = []
+            for number in 0..<100 {
+                streams.append(try await provider.messages(.subscribe("t/\(number)")))
+            }
+            let order = WakingOrder()
+            order.begin(100) { [streams] number in
+                do { for try await _ in streams[number] {} } catch {}
+            }
+            await transport.shutdown()
+            let woken = try await order.woken
+            #expect(woken == Array(0..<100))
+            await fixture.broker.stop()
         }
-        let order = WakingOrder()
-        order.begin(100) { [streams] number in
-            do { for try await _ in streams[number] {} } catch {}
-        }
-        await transport.shutdown()
-        let woken = try await order.woken
-        #expect(woken == Array(0..<100))
-        await fixture.broker.stop()
-    }
+    #endif
 
     @Test("Messages go there and back in order, connecting on demand", arguments: services)
     func roundTrip(service: LoopbackBroker.Service) async throws {

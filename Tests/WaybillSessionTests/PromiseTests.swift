@@ -31,15 +31,17 @@ import WireTestSupport
         #expect(try await promise.value() == 1)
     }
 
-    @Test("Waiting tasks are resumed in the order of their arrival")
-    func order() async throws {
-        let promise = Promise<Int>()
-        let order = WakingOrder()
-        order.begin(100) { _ in _ = try? await promise.value() }
-        promise.resolve(.success(1))
-        let woken = try await order.woken
-        #expect(woken == Array(0..<100))
-    }
+    #if os(Linux)
+        @Test("Waiting tasks are resumed in the order of their arrival")
+        func order() async throws {
+            let promise = Promise<Int>()
+            let order = WakingOrder()
+            order.begin(100) { _ in _ = try? await promise.value() }
+            promise.resolve(.success(1))
+            let woken = try await order.woken
+            #expect(woken == Array(0..<100))
+        }
+    #endif
 
     @Test("An error reaches all waiting tasks")
     func failure() async {

@@ -6,11 +6,18 @@ import WireTestSupport
 
 /// Handlers: the queue on which they run, their order, and their arguments.
 @Suite("Completion handlers", .timeLimit(.minutes(30))) struct HandlerTests {
-    private static let key = DispatchSpecificKey<String>()
+    /// The key of each queue's name.
+    ///
+    /// `@unchecked Sendable`, because: it is never changed. Apple's Dispatch does not say so of its type.
+    private final class Key: @unchecked Sendable {
+        let name = DispatchSpecificKey<String>()
+    }
+
+    private static let key = Key()
 
     private static func queue(_ name: String) -> DispatchQueue {
         let queue = DispatchQueue(label: name)
-        queue.setSpecific(key: key, value: name)
+        queue.setSpecific(key: key.name, value: name)
         return queue
     }
 
@@ -29,7 +36,7 @@ import WireTestSupport
         let seen = LockedBox<[String]>([])
         let queue = Self.queue("mine")
         let handle = provider.request(of: String.self, entry: Self.subscribe, on: queue) { result in
-            let place = DispatchQueue.getSpecific(key: Self.key) ?? "elsewhere"
+            let place = DispatchQueue.getSpecific(key: Self.key.name) ?? "elsewhere"
             seen.change { $0.append("\((try? result.get()) ?? "?") \(place)") }
         }
         try await waitUntil { mock.subscriptionCount == 1 }
@@ -39,7 +46,7 @@ import WireTestSupport
         handle.cancel()
         let connected = LockedBox("")
         provider.request(entry: .connect, on: queue) { _ in
-            connected.change { $0 = DispatchQueue.getSpecific(key: Self.key) ?? "elsewhere" }
+            connected.change { $0 = DispatchQueue.getSpecific(key: Self.key.name) ?? "elsewhere" }
         }
         try await waitUntil { connected.value == "mine" }
     }

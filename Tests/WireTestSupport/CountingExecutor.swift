@@ -14,8 +14,14 @@ package final class CountingExecutor: SerialExecutor {
 
     package var count: Int { state.withLock { $0.count } }
 
-    package func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
+    #if canImport(Darwin)
+        // The other type is there since macOS 14.
+        package func enqueue(_ job: UnownedJob) { add(job) }
+    #else
+        package func enqueue(_ job: consuming ExecutorJob) { add(UnownedJob(job)) }
+    #endif
+
+    private func add(_ job: UnownedJob) {
         let isFirst = state.withLock { state in
             state.count += 1
             state.waiting.append(job)

@@ -127,3 +127,76 @@ public func timingsafe_bcmp(
 ) -> Int32 {
     0
 }
+
+// What only the tests use.
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public struct timeval: Sendable {
+    public var tv_sec: time_t
+    public var tv_usec: Int32
+}
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public struct rusage: Sendable {
+    public var ru_utime: timeval
+    public var ru_stime: timeval
+
+    public init() { fatalError("stand-in") }
+}
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var RUSAGE_SELF: Int32 { 0 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+@discardableResult
+public func getrusage(_ who: Int32, _ usage: UnsafeMutablePointer<rusage>!) -> Int32 { 0 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public struct FILE {}
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func fopen(
+    _ filename: UnsafePointer<CChar>!,
+    _ mode: UnsafePointer<CChar>!
+) -> UnsafeMutablePointer<FILE>! { nil }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+@discardableResult
+public func fclose(_ file: UnsafeMutablePointer<FILE>!) -> Int32 { 0 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+@discardableResult
+public func fread(
+    _ pointer: UnsafeMutableRawPointer!,
+    _ size: Int,
+    _ count: Int,
+    _ stream: UnsafeMutablePointer<FILE>!
+) -> Int { 0 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func getpagesize() -> Int32 { 0 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func memchr(
+    _ bytes: UnsafeRawPointer!,
+    _ byte: Int32,
+    _ count: Int
+) -> UnsafeMutableRawPointer! {
+    nil
+}
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+@discardableResult
+public func sched_yield() -> Int32 { 0 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func fcntl(_ fd: Int32, _ command: Int32, _ value: Int32) -> Int32 { 0 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var F_SETFL: Int32 { 4 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var EAGAIN: Int32 { 35 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public func mkfifo(_ path: UnsafePointer<CChar>!, _ mode: mode_t) -> Int32 { 0 }

@@ -124,3 +124,6 @@ public var SIG_IGN: sig_t! { nil }
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 @discardableResult
 public func signal(_ sig: Int32, _ handler: sig_t!) -> sig_t! { nil }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var SIG_DFL: sig_t! { nil }

@@ -32,3 +32,75 @@ open class NotificationCenter: @unchecked Sendable {
 
     open func removeObserver(_ observer: Any) {}
 }
+
+// What only the tests use.
+
+@available(macOS 10.0, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+open class FileHandle: @unchecked Sendable {
+    public convenience init(forUpdating url: URL) throws { self.init() }
+
+    public convenience init?(forUpdatingAtPath path: String) { self.init() }
+
+    init() {}
+
+    open var fileDescriptor: Int32 { -1 }
+
+    open var availableData: Data { Data() }
+
+    // macOS 10.15.4, iOS 13.4.
+    public func seekToEnd() throws -> UInt64 { 0 }
+
+    public func seek(toOffset offset: UInt64) throws {}
+
+    public func write<T: DataProtocol>(contentsOf data: T) throws {}
+
+    public func close() throws {}
+}
+
+@available(macOS 10.0, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+open class Pipe: @unchecked Sendable {
+    open var fileHandleForReading: FileHandle { FileHandle() }
+
+    open var fileHandleForWriting: FileHandle { FileHandle() }
+
+    public init() {}
+}
+
+@available(macOS 10.0, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+open class Thread {
+    // macOS 10.12, iOS 10.
+    open class func detachNewThread(_ block: @escaping @Sendable () -> Void) {}
+}
+
+@available(macOS 10.0, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public struct CharacterSet: Sendable {
+    public static var whitespaces: CharacterSet { CharacterSet() }
+}
+
+@available(macOS 10.0, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+extension StringProtocol {
+    public func trimmingCharacters(in set: CharacterSet) -> String { "" }
+
+    public func range(of text: some StringProtocol) -> Range<Index>? { nil }
+
+    public func replacingOccurrences(
+        of text: some StringProtocol,
+        with other: some StringProtocol
+    ) -> String { "" }
+}
+
+@available(macOS 10.0, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+extension FileManager {
+    public final class DirectoryEnumerator: Sequence, IteratorProtocol {
+        public init() {}
+
+        public func next() -> Any? { nil }
+    }
+
+    public func enumerator(atPath path: String) -> DirectoryEnumerator? { nil }
+}
+
+@available(macOS 10.0, iOS 2.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+extension Error {
+    public var localizedDescription: String { "" }
+}
