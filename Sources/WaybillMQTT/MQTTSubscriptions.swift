@@ -229,7 +229,12 @@ final class MQTTSubscriptions: Sendable {
             topic: filters.first,
             events: events,
             onLeave: leave,
-            onDrain: { [deliveries] in await deliveries.manual.drain($0) },
+            onDrain: { [deliveries] source in
+                // First, unlike STOMP: what comes during the wait would be acknowledged, and nobody would get it. PUBACK
+                // may follow UNSUBSCRIBE.
+                leave(source)
+                await deliveries.manual.drain(source)
+            },
             pressure: pressure
         )
     }

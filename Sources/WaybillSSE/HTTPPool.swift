@@ -62,10 +62,9 @@ final class HTTPPool: Sendable {
         var left = timeout ?? configuration.responseTimeout
         for _ in 0...max(configuration.maximumRedirects, 0) {
             let response: Response
-            let begun = clock.now
             do {
-                // A redirect counts from the host that has answered.
-                (response, plan.target) = try await exchange(plan, left)
+                // A redirect counts from the host that has answered, and its time is what is left of the first one's.
+                (response, plan.target, left) = try await exchange(plan, left)
             } catch let error as WaybillError {
                 throw error.about(request)
             }
@@ -74,8 +73,6 @@ final class HTTPPool: Sendable {
                 && response.head.headers.first("location") != nil
             guard isRedirect else { return response }
             plan = try plan.redirected(by: response.head)
-            // The time counts once, over all redirects.
-            left = max(left - begun.duration(to: clock.now), .zero)
         }
         let limit = configuration.maximumRedirects
         throw WaybillError(.rejected, "more than \(limit) redirects").about(request)
@@ -84,19 +81,19 @@ final class HTTPPool: Sendable {
     /// Methods that do no harm when they are repeated (RFC 9110, 9.2.2).
     private static let idempotent: Set = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]
 
-    /// - Returns: The response, and where it has come from.
+    /// - Returns: The response, where it has come from, and what is left of the time.
     private func exchange(
         _ plan: HTTPRequestPlan,
         _ timeout: Duration
-    ) async throws -> (Response, HTTPTarget) {
+    ) async throws -> (Response, HTTPTarget, left: Duration) {
         let host = links.host(for: plan)
         var (kept, left) = try await connection(for: plan, host, within: timeout)
         if let kept {
             let begun = kept.now
             do {
-                let answer = try await use(kept, plan, left)
+                let (response, target) = try await use(kept, plan, left)
                 release(kept, host)
-                return answer
+                return (response, target, max(left - begun.duration(to: kept.now), .zero))
             } catch {
                 let code = (error as? WaybillError)?.code
                 let isUnheard = !kept.hasAnswered
@@ -123,7 +120,10 @@ final class HTTPPool: Sendable {
             throw error
         }
         defer { release(made, host) }
-        return try await use(made, plan, left)
+        // The time to make a connection does not count.
+        let begun = made.now
+        let (response, target) = try await use(made, plan, left)
+        return (response, target, max(left - begun.duration(to: made.now), .zero))
     }
 
     /// Closes the idle connections to a host that have brought nothing since another one, which leads nowhere, was used.

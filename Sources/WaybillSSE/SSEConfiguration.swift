@@ -51,8 +51,8 @@ public struct SSEConfiguration: Sendable {
     public var connectTimeout = Duration.seconds(10)
     /// How long the answer to a `send` may take; 30 seconds by default.
     ///
-    /// It counts once over all redirects. The time that the send waits for a free connection counts, the time to make the
-    /// first one does not: that has ``connectTimeout``.
+    /// It counts once over all redirects. The time that the send waits for a free connection counts, the time to make one
+    /// does not: that has ``connectTimeout``.
     public var responseTimeout = Duration.seconds(30)
     /// How long a stream may be silent before it counts as lost; nil, the default, for any time.
     public var idleTimeout: Duration?

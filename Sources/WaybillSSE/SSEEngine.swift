@@ -80,10 +80,12 @@ final class SSEEngine: Sendable {
 
     func perform(_ request: Request) async throws -> Receipt {
         guard !state.withLock({ $0.isShutDown }) else { throw WaybillError.shutDown }
-        beginLeft(request)
         switch request.command {
-        case .send(let options): return try await send(request, options)
+        case .send(let options):
+            beginLeft(request)
+            return try await send(request, options)
         case .connect:
+            beginLeft(request)
             // Streams are opened by subscriptions: there is nothing to open before.
             try check.check(request)
             return Receipt()
@@ -110,8 +112,14 @@ final class SSEEngine: Sendable {
             let receipt: Receipt
             if let outbox, plan.method == "POST", hasKey(request) {
                 let limit = options.timeout ?? configuration.responseTimeout
+                let (clock, start) = (links.plain.clock, links.plain.clock.now)
                 receipt = try await outbox.keeping(request, options, within: limit) { number in
-                    let receipt = try await answer(to: plan, request, options)
+                    var rest = options
+                    // A stated time counts from the call.
+                    rest.timeout = options.timeout.map {
+                        max($0 - start.duration(to: clock.now), .zero)
+                    }
+                    let receipt = try await answer(to: plan, request, rest)
                     outbox.store.remove(number)
                     return receipt
                 }
@@ -162,7 +170,8 @@ final class SSEEngine: Sendable {
     )
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {
-        let stream = try makeStream(request, announces: false)
+        let progress = try await progress(of: SSEStream.entryTopic(of: request))
+        let stream = try makeStream(request, announces: false, progress)
         if case .subscribe(let options) = request.command, options.waitsForConnection == true {
             return stream.start()
         }
@@ -177,12 +186,13 @@ final class SSEEngine: Sendable {
     /// As ``subscribe(_:)``, without waiting for an answer: openings and ends are told among the events, each
     /// as an ``SSENotice``.
     func listen(_ request: Request) throws(WaybillError) -> Messages<Message> {
-        try makeStream(request, announces: true).start()
+        try makeStream(request, announces: true, nil).start()
     }
 
     private func makeStream(
         _ request: Request,
-        announces: Bool
+        announces: Bool,
+        _ progress: Progress?
     ) throws(WaybillError) -> SSEStream {
         guard case .subscribe(let options) = request.command else {
             throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
@@ -190,7 +200,6 @@ final class SSEEngine: Sendable {
         try check.check(request)
         beginLeft(request)
         let topic = SSEStream.entryTopic(of: request)
-        let progress = announces ? nil : try progress(of: topic)
         return try state.withLock { state throws(WaybillError) in
             guard !state.isShutDown else { throw .shutDown }
             // Another stream of the topic would note other events under the same name.
@@ -210,12 +219,14 @@ final class SSEEngine: Sendable {
         }
     }
 
+    typealias Progress = (store: any SessionStore, lastEventID: String?)
+
     /// How far the app has come with the streams of a topic; nil without a store.
-    private func progress(
-        of topic: String
-    ) throws(WaybillError) -> (store: any SessionStore, lastEventID: String?)? {
+    private func progress(of topic: String) async throws(WaybillError) -> Progress? {
         guard let store = outbox?.store else { return nil }
-        do { return (store, try store.lastEventID(of: topic)) } catch {
+        // Not on the caller's thread, which may be the main one: it waits for a disk.
+        let reading = Task { @concurrent in try store.lastEventID(of: topic) }
+        do { return (store, try await reading.value) } catch {
             throw WaybillError(
                 .limitExceeded,
                 "the store could not be read: events would be missed",

@@ -6,14 +6,15 @@ import WireCore
 /// Sends the requests that an earlier process has left in the store, beside those of this one.
 ///
 /// HTTP has no connection whose begin could send them. The first request or stream of the transport begins it, with the
-/// interceptors of its provider. They are sent one after another, in order.
+/// interceptors of its provider. They are sent one after another, in order, except behind one that fails.
 ///
 /// | a request | then |
 /// | --- | --- |
 /// | a response with 2xx | removed from the store, and reported |
 /// | an error that the interceptors retry | sent again, as they say |
-/// | any other error that may pass, or an interceptor fails | sent again after a wait of the reconnection policy |
-/// | any other error | given up, and reported |
+/// | the server cannot be reached | all wait, as the reconnection policy says |
+/// | any other error that may pass, an interceptor fails, or a token is missing | sent again after that wait; the others are sent before |
+/// | any other error, or it has expired | given up, and reported |
 /// | the transport is shut down, or the policy has no further attempt | stays for the next transport |
 final class SSELeftMessages: Sendable {
     private enum State: Sendable {
@@ -70,12 +71,19 @@ final class SSELeftMessages: Sendable {
         while !left.isEmpty {
             var failure = WaybillError(.interceptorFailed, "an interceptor has failed")
             for item in try await left.prepare(chain, packet: { $2 }) {
+                if case .failure(let error) = item.packet {
+                    finish(item.message, error)
+                    continue
+                }
                 do {
                     try await self.send(item, send)
                     schedule.restart()
                 } catch let error as WaybillError {
                     failure = error
-                    break
+                    // One that the server answers by an error or by closing must not keep the others away.
+                    if error.code == .connectionRefused, !(error.underlying is HTTPRefusal) {
+                        break
+                    }
                 }
             }
             guard !left.isEmpty else { return }
@@ -110,7 +118,9 @@ final class SSELeftMessages: Sendable {
                 }
             }
         } catch let error as WaybillError {
-            let mayPass = error.isRetryable || error.code == .interceptorFailed
+            let lacksToken =
+                error.code == .unauthorized && item.attempts == nil && item.message.needsToken
+            let mayPass = error.isRetryable || error.code == .interceptorFailed || lacksToken
             guard error.code != .shutDown, !mayPass else { throw error }
             finish(item.message, error)
         }

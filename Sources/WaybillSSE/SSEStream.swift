@@ -53,7 +53,7 @@ final class SSEStream: Sendable {
         announces: Bool,
         engine: SSEEngine,
         isPaused: Bool,
-        progress: (store: any SessionStore, lastEventID: String?)?
+        progress: SSEEngine.Progress?
     ) {
         let configuration = engine.configuration
         let stated =
@@ -377,4 +377,7 @@ final class SSEDelivery: MessageDelivery {
     }
 
     func messageWasDropped() {}
+
+    /// Unlike with a protocol that acknowledges, the server sends as much as is read.
+    var isBoundedByPeer: Bool { false }
 }

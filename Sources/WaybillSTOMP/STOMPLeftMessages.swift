@@ -93,9 +93,9 @@ final class STOMPLeftMessages: Sendable {
             left.take([message.id])
             return left.end(message, error)
         }
-        if !waits { end(message.id, nil) }
         // What the socket does not take waits in the store. The end of the connection takes the message back.
         do { try await connection.driver.waitUntilDrained() } catch is LinkError { return }
+        if !waits { end(message.id, nil) }
         guard let isAnswered else { return }
         let limit = ReplaySuspicion.limit
         let deadline = connection.now.advanced(by: limit)

@@ -400,7 +400,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
 
     /// Acknowledges a message that the consumer has taken; the server delivers any other again.
     func acknowledge(_ name: STOMPDeliveryName, _ acknowledgement: Acknowledgement) {
-        noteAcknowledged(name)
+        noteAcknowledged(name, withEarlier: acknowledgement.isTaken)
         guard acknowledgement.isTaken else { return }
         let connection = state.withLock { state in
             state.table.connection == name.connection ? state.connection : nil
@@ -433,12 +433,16 @@ final class STOMPSubscriptions: MessageAcknowledger {
     }
 
     /// Notes that a message does not wait any longer, and all before it where that is how it is acknowledged.
-    func noteAcknowledged(_ name: STOMPDeliveryName) {
+    ///
+    /// - Parameters:
+    ///   - name: The message.
+    ///   - hasEarlier: Whether those before it were acknowledged with it; not if it was dropped.
+    func noteAcknowledged(_ name: STOMPDeliveryName, withEarlier hasEarlier: Bool = true) {
         let id = name.token.subscriptionID
         let subscription = state.withLock { $0.table.acknowledged(name) }
         guard let subscription else { return }
         if subscription.holdsBack { updatePressure(of: id) }
-        guard subscription.isCumulative, subscription.listener.isManual else { return }
+        guard hasEarlier, subscription.isCumulative, subscription.listener.isManual else { return }
         manual.remove { $0.token.subscriptionID == id && $0.number <= name.number }
     }
 

@@ -7,6 +7,8 @@ package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendabl
         let delivery: Delivery<Acknowledger>
         /// The listener that has the message; nil after a transaction.
         var listener: ObjectIdentifier?
+        /// Whether the app has taken the message.
+        var isTaken = false
     }
 
     private struct State: Sendable {
@@ -20,7 +22,7 @@ package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendabl
         /// Removes the drains that are over.
         mutating func takeDrained() -> [Promise<Void>] {
             guard !drains.isEmpty else { return [] }
-            let busy = Set(waiting.values.compactMap(\.listener))
+            let busy = Set(waiting.values.lazy.filter(\.isTaken).compactMap(\.listener))
             let over = drains.filter { !busy.contains($0.key) }
             for listener in over.keys { drains[listener] = nil }
             return Array(over.values)
@@ -49,7 +51,10 @@ package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendabl
 
         var acknowledgementByteCount: Int { delivery.acknowledgementByteCount }
 
-        func messageWasTaken() -> MessageValidity { delivery.validity }
+        func messageWasTaken() -> MessageValidity {
+            deliveries?.noteTaken(id)
+            return delivery.validity
+        }
 
         func messageWasDropped() { deliveries?.take(id)?.messageWasDropped() }
     }
@@ -72,6 +77,10 @@ package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendabl
         }
         message.id = id
         message.delivery = HeldDelivery(id, delivery, self)
+    }
+
+    private func noteTaken(_ id: Message.ID) {
+        state.withLock { $0.waiting[id]?.isTaken = true }
     }
 
     /// Whether a message waits for its acknowledgement.
@@ -155,13 +164,14 @@ package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendabl
         return gone.values.map(\.delivery.name)
     }
 
-    /// Waits until a listener has no message any more that waits for its acknowledgement.
+    /// Waits until no message that the app has taken from a listener waits for its acknowledgement.
     ///
     /// Returns early when the task is cancelled.
     package func drain(_ listener: MessageSource) async {
         let drain = state.withLock { state -> Promise<Void>? in
             let listener = ObjectIdentifier(listener)
-            guard state.waiting.values.contains(where: { $0.listener == listener }) else {
+            let isBusy = state.waiting.values.contains { $0.isTaken && $0.listener == listener }
+            guard isBusy else {
                 return nil
             }
             let drain = state.drains[listener] ?? Promise()

@@ -19,12 +19,14 @@ extension String {
         }
     }
 
-    /// A peer's text for a description: ``escaped``, and no more than 256 characters of it.
+    /// A peer's text for a description: ``escaped``, and no more than 256 scalars of it.
     package var excerpt: String {
-        guard utf8.count > 256, let end = index(startIndex, offsetBy: 256, limitedBy: endIndex),
+        // By scalars: a single character may have any number of them.
+        guard utf8.count > 256,
+            let end = unicodeScalars.index(startIndex, offsetBy: 256, limitedBy: endIndex),
             end < endIndex
         else { return escaped }
-        return String(self[..<end]).escaped + "…"
+        return String(unicodeScalars[..<end]).escaped + "…"
     }
 
     private static func isDeceptive(_ scalar: Unicode.Scalar) -> Bool {

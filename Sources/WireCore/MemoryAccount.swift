@@ -91,6 +91,12 @@ package final class MemoryAccount: Sendable {
     /// It is not full, either, when droppable bytes alone take more than the rest of it.
     package var isFull: Bool { state.withLock { $0.isFull } }
 
+    /// Whether a consumer should give back what it has taken in portions: reading has stopped, or what it holds keeps
+    /// others from the room for droppable bytes.
+    package var asksForPortions: Bool {
+        state.withLock { $0.isFull || $0.droppableByteCount > droppableCapacity / 2 }
+    }
+
     /// Calls `body` after each change of ``isFull``, on the thread of the change with no lock held.
     ///
     /// Two simultaneous changes may call it in either order, so `body` must read ``isFull`` itself.

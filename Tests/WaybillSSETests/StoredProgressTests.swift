@@ -58,6 +58,23 @@ struct StoredProgressTests {
         await transport.shutdown()
     }
 
+    @Test("The buffer's policy counts events with an ID, too")
+    func policy() async throws {
+        let events = (1...9).map { "id: \($0)\ndata: \($0)\n\n" }.joined()
+        let server = HTTPServer([.open(Say.stream(events))])
+        let transport = try server.transport {
+            $0.store = store
+            $0.buffering = BufferPolicy(.dropOldest, messageLimit: 2)
+        }
+        let messages = try await Provider<StreamEntry>(transport: transport)
+            .messages(.listen("prices"))
+        await untilQuiet()
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.text == "8")
+        #expect(store.lastEventID(of: "prices") == "8")
+        await transport.shutdown()
+    }
+
     @Test("A token that an interceptor adds to the URL is no part of the name")
     func token() async throws {
         store.setLastEventID("7", of: "prices?all")

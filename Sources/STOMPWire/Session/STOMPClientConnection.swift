@@ -127,6 +127,15 @@ package struct STOMPClientConnection: ProtocolCore {
     /// Notes that the driver has stopped or resumed reading; unread data must not count as silence.
     package mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
         heartBeats.holdReading(isHeld, at: now)
+        receiptHabit.holdReading(isHeld, at: now)
+    }
+
+    package mutating func noteGiven(isRest: Bool, at now: WireInstant) {
+        if isRest { receiptHabit.restart(at: now) }
+    }
+
+    package mutating func noteProgress(at now: WireInstant) {
+        receiptHabit.restart(at: now)
     }
 
     // MARK: Writing

@@ -7,7 +7,7 @@ import WireCore
 /// | state | event → next state |
 /// | --- | --- |
 /// | unknown | RECEIPT → answering; MESSAGE while a request waits → doubted |
-/// | doubted | RECEIPT → answering; one second passes → silent |
+/// | doubted | RECEIPT → answering; one second passes, in which this side reads and nothing is being sent → silent |
 /// | silent | RECEIPT → answering |
 /// | answering | none |
 struct STOMPReceiptHabit: Sendable {
@@ -22,6 +22,7 @@ struct STOMPReceiptHabit: Sendable {
     static let timeout = Duration.seconds(1)
 
     private var state = State.unknown
+    private var isReadingHeld = false
 
     /// - Parameter server: The name in CONNECTED.
     init(server: String? = nil) {
@@ -42,7 +43,18 @@ struct STOMPReceiptHabit: Sendable {
 
     /// The end of the time for a RECEIPT.
     var deadline: WireInstant? {
-        if case .doubted(let deadline) = state { deadline } else { nil }
+        if case .doubted(let deadline) = state, !isReadingHeld { deadline } else { nil }
+    }
+
+    /// Notes that this side has stopped or resumed reading: a RECEIPT may be unread.
+    mutating func holdReading(_ isHeld: Bool, at now: WireInstant) {
+        isReadingHeld = isHeld
+        restart(at: now)
+    }
+
+    /// Notes that what was written is still on its way, and the request for a receipt with it.
+    mutating func restart(at now: WireInstant) {
+        if case .doubted = state { state = .doubted(until: now.advanced(by: Self.timeout)) }
     }
 
     mutating func noteReceipt() {

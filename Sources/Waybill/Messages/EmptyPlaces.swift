@@ -33,7 +33,7 @@ struct EmptyPlaces: Sendable {
     /// - Returns: The message; nil when the protocol itself bounds all waiting messages.
     /// - Complexity: O(1), amortised over the messages.
     mutating func takeOldest(from waiting: inout [Message]) -> Message? {
-        while next < waiting.count, waiting[next].delivery != nil { next += 1 }
+        while next < waiting.count, !waiting[next].isCounted { next += 1 }
         guard next < waiting.count else { return nil }
         let oldest = waiting[next]
         waiting[next] = Self.empty
@@ -49,7 +49,7 @@ struct EmptyPlaces: Sendable {
     /// - Complexity: O(k), where k messages that the policy does not count wait behind it.
     mutating func takeNewest(from waiting: inout [Message]) -> Message? {
         guard next < waiting.count,
-            let index = waiting[next...].lastIndex(where: { $0.delivery == nil })
+            let index = waiting[next...].lastIndex(where: \.isCounted)
         else { return nil }
         return waiting.remove(at: index)
     }

@@ -150,6 +150,12 @@ public struct Message: Sendable {
         @inline(__always) get { Message(topic: "", body: .empty, marks: 0) }
     }
 
+    /// Whether a buffer policy covers the message: one that the peer does not bound.
+    var isCounted: Bool {
+        guard let delivery else { return true }
+        return !delivery.isBoundedByPeer
+    }
+
     /// Takes the message out of its place, which counts no references as a copy would.
     @inline(__always)
     mutating func moveOut() -> Message { exchange(&self, with: .placeholder) }
@@ -228,6 +234,8 @@ package protocol MessageDelivery: AnyObject, Sendable {
     var validity: MessageValidity { get }
     /// The delivery of the transport; another one than `self` where this delivery wraps it.
     var origin: any MessageDelivery { get }
+    /// Whether the protocol bounds the messages that wait, so that no policy has to.
+    var isBoundedByPeer: Bool { get }
     /// The number of bytes of its acknowledgement on the wire, so that room can be reserved in advance.
     var acknowledgementByteCount: Int { get }
 }
@@ -236,6 +244,8 @@ extension MessageDelivery {
     package var origin: any MessageDelivery { self }
 
     package var validity: MessageValidity { .valid }
+
+    package var isBoundedByPeer: Bool { true }
 
     package var acknowledgementByteCount: Int { 0 }
 }

@@ -186,7 +186,7 @@ final class MessageBuffer: Sendable {
     func charge(of message: Message) -> Charge {
         guard !EmptyPlaces.isEmpty(message) else { return Charge() }
         let count = message.memoryByteCount
-        let isDroppable = message.delivery == nil && policy.overflow != .holdBack
+        let isDroppable = message.isCounted && policy.overflow != .holdBack
         return Charge(all: count, droppable: isDroppable ? count : 0)
     }
 
@@ -196,7 +196,7 @@ final class MessageBuffer: Sendable {
         let hasDroppable = policy.overflow != .holdBack
         // By index, because iterating copies each message.
         for index in batch.indices {
-            let isCounted = batch[index].delivery == nil
+            let isCounted = batch[index].isCounted
             if isCounted {
                 sum.bytes += batch[index].body.count
                 sum.counted += 1
@@ -220,7 +220,7 @@ final class MessageBuffer: Sendable {
         _ addition: inout Addition
     ) {
         let memory = account == nil ? Charge() : charge(of: message)
-        guard message.delivery == nil else {
+        guard message.isCounted else {
             addition.charge += memory
             return waiting.append(message)
         }
@@ -298,8 +298,8 @@ final class MessageBuffer: Sendable {
         account.release(charge.all, droppable: charge.droppable)
     }
 
-    /// Whether taken messages should be released in portions, because reading from the peer has stopped.
-    var isAccountFull: Bool { account?.isFull ?? false }
+    /// Whether taken messages should be released in portions.
+    var asksForPortions: Bool { account?.asksForPortions ?? false }
 
     /// Puts messages back that the consumer took and did not use.
     func putBack(_ messages: ArraySlice<Message>) {
@@ -311,7 +311,7 @@ final class MessageBuffer: Sendable {
                 guard !counts.isClosed else { return true }
                 if waiting.isEmpty { counts.reset() }
                 counts.places.putBack(messages, into: &waiting)
-                for message in messages where message.delivery == nil {
+                for message in messages where message.isCounted {
                     counts.bytes += message.body.count
                     counts.messages += 1
                 }

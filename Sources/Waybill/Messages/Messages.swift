@@ -46,9 +46,10 @@ public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
     /// Ends the subscription as soon as the messages in hand are acknowledged.
     ///
     /// Iterations finish after their current element. With manual acknowledgement, the method then waits until the app has
-    /// acknowledged or refused what it has taken, and tells the peer after that: a STOMP server takes no acknowledgement
-    /// for a subscription that has ended. Messages that wait in memory are not delivered, as after ``cancel()``. The wait
-    /// ends early when the connection ends, or when the task is cancelled.
+    /// acknowledged or refused what it has taken. A STOMP server is told after that, because it takes no acknowledgement
+    /// for a subscription that has ended; an MQTT server before, so that it sends nothing more meanwhile. Messages that wait
+    /// in memory are not delivered, as after ``cancel()``. The wait ends early when the connection ends, or when the task
+    /// is cancelled.
     public func drain() async {
         await handle.source.drain()
         handle.releaseTransport()
@@ -312,7 +313,7 @@ final class MessageConsumer {
             return false
         }
         batch = more
-        if buffer.isAccountFull { cutIntoPortions() }
+        if buffer.asksForPortions { cutIntoPortions() }
         handle.source.drained()
         return true
     }

@@ -297,6 +297,9 @@ import WebSocketWire
         #expect(error.failureReason == shown)
         #expect(error.description == "rejected: refused (the peer said: \(shown)), topic \(shown)")
         #expect(Message(topic: text, body: Payload()).description.hasSuffix(" from \(shown)"))
+        let marks = "a" + String(repeating: "\u{301}", count: 100_000)
+        let marked = WaybillError(.rejected, "refused", peerReason: marks)
+        #expect(marked.failureReason.map { $0.utf8.count < 1_000 } == true)
         let refusal = HTTPRefusal(status: 500, reason: text, headers: [:], body: Payload())
         #expect(refusal.description == "500 \(shown)")
     }
