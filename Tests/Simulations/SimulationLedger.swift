@@ -19,8 +19,10 @@ final class SimulationLedger: @unchecked Sendable {
         var copies: [Int: Int] = [:]
     }
 
-    /// One copy that waits to be read when the connection dies, and its repetition on the new connection.
-    private static let longestRepetition = 2
+    /// A stream that ends while its reader rests has a copy in the batch that was taken, and the repetition over the next
+    /// connection in its buffer, from which earlier copies are removed. Both are read late, since a stream that has ended
+    /// keeps what it has. The server sends the message once more to the stream that follows.
+    private static let longestRepetition = 3
 
     /// The number of all messages that are sent while the apps are idle.
     static let idleNumber = 1_000_000
