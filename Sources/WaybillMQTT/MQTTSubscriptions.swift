@@ -230,8 +230,8 @@ final class MQTTSubscriptions: Sendable {
             events: events,
             onLeave: leave,
             onDrain: { [deliveries] source in
-                // First, unlike STOMP: what comes during the wait would be acknowledged, and nobody would get it. PUBACK
-                // may follow UNSUBSCRIBE.
+                // UNSUBSCRIBE leaves before the wait. A message that came during the wait would be acknowledged although
+                // nobody gets it. A PUBACK may follow UNSUBSCRIBE, unlike an ACK of STOMP.
                 leave(source)
                 await deliveries.manual.drain(source)
             },

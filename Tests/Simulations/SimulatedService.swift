@@ -121,6 +121,9 @@ struct SimulatedTransport {
             configuration.offlineQueue = world.pick(.off, OfflineQueuePolicy())
             let store = world.chance(0.5) ? SimulatedStore(world) : nil
             configuration.store = store
+            // Messages of a filter that nobody listens to any more hold up acknowledgements for that long, which has to be
+            // over before the workload calls them stuck.
+            configuration.lateDelivery.timeToLive = .seconds(5)
             configuration.memoryLimit = memoryLimit
             configuration.buffering = buffering ?? configuration.buffering
             configuration.wireLogger = log
