@@ -41,7 +41,9 @@ enum BodyCharset: Sendable {
             units.removeFirst()
         }
         if isBigEndian == false { units = units.map(\.byteSwapped) }
-        return String(validating: units, as: UTF16.self)
+        // What is no text is replaced, and reads differently then.
+        let text = String(decoding: units, as: UTF16.self)
+        return text.utf16.elementsEqual(units) ? text : nil
     }
 }
 
