@@ -19,8 +19,8 @@ def compiled(folder, name, flags=("-O2",), libraries=(), suffix=""):
 def benchmarks(scratch=".build-release"):
     """Builds WaybillBenchmarks in release mode, and returns its path. The scratch path starts at the package."""
     scratch = os.path.join(ROOT, scratch)
-    command = ["swift", "build", "-c", "release", "--scratch-path", scratch, "--product", "WaybillBenchmarks"]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
+    command = ["swift", "build", "-c", "release", "--scratch-path", scratch, "-Xswiftc", "-gnone"]
+    subprocess.run(command + ["--product", "WaybillBenchmarks"], cwd=ROOT, check=True, stdout=sys.stderr)
     return os.path.join(scratch, "release", "WaybillBenchmarks")
 
 
