@@ -171,6 +171,7 @@ static int fail(waybill_connection *connection) {
         failure->alert = failure->reason - REASON_ALERT;
     failure->verification = (int)waybill_SSL_get_verify_result(connection->ssl);
     failure->lacked_certificate = connection->lacked_certificate;
+    failure->issuer = connection->issuer[0] == 0 ? NULL : connection->issuer;
     const char *words = error == 0 ? NULL : waybill_ERR_reason_error_string(error);
     if (failure->verification != 0)
         words = waybill_X509_verify_cert_error_string(failure->verification);

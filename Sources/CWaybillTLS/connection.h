@@ -23,6 +23,8 @@ typedef struct {
     waybill_bytes sending, waiting;
     int is_out_of_memory, is_flooded;
     int lacked_certificate;
+    // The issuer of the certificate at fault; empty if it is not known.
+    char issuer[256];
     // The first failure, which all calls after it repeat.
     int has_failed;
     waybill_tls_failure_t failure;

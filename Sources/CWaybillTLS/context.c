@@ -46,6 +46,16 @@ static void note_missing_names(X509_STORE_CTX *store) {
         waybill_X509_STORE_CTX_set_error(store, X509_EMAIL_MISMATCH);
 }
 
+// The issuer says which authority would have to be trusted.
+static void note_issuer(X509_STORE_CTX *store) {
+    SSL *ssl = waybill_X509_STORE_CTX_get_ex_data(store, waybill_SSL_get_ex_data_X509_STORE_CTX_idx());
+    waybill_connection *connection = ssl == NULL ? NULL : waybill_SSL_get_ex_data(ssl, 0);
+    const X509 *certificate = waybill_X509_STORE_CTX_get_current_cert(store);
+    if (connection == NULL || certificate == NULL) return;
+    waybill_X509_NAME_oneline(waybill_X509_get_issuer_name(certificate), connection->issuer,
+                              sizeof connection->issuer);
+}
+
 // Stands in place of OpenSSL's own verification, which it calls: so that the pins count before this side has
 // said anything of itself.
 static int verify(X509_STORE_CTX *store, void *argument) {
@@ -58,6 +68,7 @@ static int verify(X509_STORE_CTX *store, void *argument) {
         int result = waybill_X509_verify_cert(store);
         if (result <= 0) {
             note_missing_names(store);
+            note_issuer(store);
             return result;
         }
         STACK *chain = waybill_X509_STORE_CTX_get0_chain(store);

@@ -15,6 +15,7 @@ typedef struct x509_st X509;
 typedef struct x509_store_st X509_STORE;
 typedef struct x509_store_ctx_st X509_STORE_CTX;
 typedef struct x509_verify_param_st X509_VERIFY_PARAM;
+typedef struct X509_name_st X509_NAME;
 typedef struct x509_pubkey_st X509_PUBKEY;
 typedef struct evp_pkey_st EVP_PKEY;
 typedef struct evp_md_st EVP_MD;
@@ -99,6 +100,11 @@ typedef int password_callback(char *, int, int, void *);
     F(X509 *, X509_STORE_CTX_get0_cert, (const X509_STORE_CTX *)) \
     F(void, X509_STORE_CTX_set_error, (X509_STORE_CTX *, int)) \
     F(int, X509_STORE_CTX_get_error, (const X509_STORE_CTX *)) \
+    F(X509 *, X509_STORE_CTX_get_current_cert, (const X509_STORE_CTX *)) \
+    F(void *, X509_STORE_CTX_get_ex_data, (const X509_STORE_CTX *, int)) \
+    F(int, SSL_get_ex_data_X509_STORE_CTX_idx, (void)) \
+    F(X509_NAME *, X509_get_issuer_name, (const X509 *)) \
+    F(char *, X509_NAME_oneline, (const X509_NAME *, char *, int)) \
     F(int, X509_get_ext_by_NID, (const X509 *, int, int)) \
     F(int, X509_verify_cert, (X509_STORE_CTX *)) \
     F(const char *, X509_verify_cert_error_string, (long)) \

@@ -88,6 +88,8 @@ extension LinkError: CustomStringConvertible {
         case .upgradeInvalid(let fault): "the upgrade cannot be asked for: \(fault)"
         case .webSocketClosed(let code, let reason):
             "WebSocket closed by the peer: \(code.rawValue) \(reason)"
+        case .webSocketViolation(.messageTooBig(let maximum)):
+            "a WebSocket message is longer than this client's limit, \(maximum) bytes"
         case .webSocketViolation(let violation): "the peer broke WebSocket: \(violation)"
         case .silent: "no sign of life from the peer"
         case .pathLost: "the network that the connection went over is gone"

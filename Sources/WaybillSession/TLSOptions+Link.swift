@@ -1,5 +1,6 @@
 package import Waybill
 package import WaybillLink
+import WireCore
 
 extension TLSSettings {
     /// Converts the app's options into the link's settings.
@@ -66,7 +67,8 @@ extension TLSFailure {
                     .hostMismatch,
                     "\(host). The certificate has a common name only, and no subject alternative name"
                 )
-            case .unknownAuthority: (.unknownAuthority, "")
+            case .unknownAuthority(let issuer):
+                (.unknownAuthority, issuer.map { "the issuer is \($0.escaped)" } ?? "")
             case .selfSigned: (.selfSigned, "")
             case .wrongPurpose: (.wrongPurpose, "")
             case .weakCertificate: (.weakCertificate, "")

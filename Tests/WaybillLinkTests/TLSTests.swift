@@ -91,7 +91,8 @@
             "A certificate that is not right is refused for what is wrong with it",
             arguments: [
                 ("expired", TLSFault.expired), ("notyet", .notYetValid),
-                ("untrusted", .unknownAuthority), ("selfsigned", .selfSigned),
+                ("untrusted", .unknownAuthority("/CN=Waybill test otherca")),
+                ("selfsigned", .selfSigned),
                 ("clientonly", .wrongPurpose), ("sha1", .weakCertificate),
                 ("weak", .weakCertificate), ("wronghost", .hostMismatch("localhost")),
                 ("nameonly", .alternativeNameMissing("localhost")),
@@ -143,7 +144,10 @@
             }
             // The system trusts none of the test authorities.
             let peer = try TLSPeer()
-            #expect(try await fault(peer) { $0.authorities = [] } == .tls(.unknownAuthority))
+            #expect(
+                try await fault(peer) { $0.authorities = [] }
+                    == .tls(.unknownAuthority("/CN=Waybill test ca"))
+            )
         }
 
         @Test("A pinned key must be in the chain, also where any certificate will do")
@@ -258,6 +262,19 @@
                 #expect(!words.isEmpty)
                 #expect(peer.tls == nil)
             }
+        }
+
+        @Test("A key whose password is missing says so")
+        func lockedKey() async throws {
+            let key = TLSSettings.Material.file(Certificates.path("client-locked.key"))
+            let fault = try await fault(try TLSPeer()) {
+                $0.identity = .certificate(
+                    .file(Certificates.path("client.pem")),
+                    key: key,
+                    password: nil
+                )
+            }
+            #expect(fault == .tls(.invalidSettings("\(key) is encrypted: its password is missing")))
         }
 
         @Test("Versions: what both speak, the newest first; nothing in common is told")

@@ -231,7 +231,7 @@ import WireCore
         arguments: [
             (TLSFault.closed, true), (.notTLS, true), (.interrupted(""), true),
             (.hostMismatch("a"), false),
-            (.unknownAuthority, false), (.selfSigned, false), (.expired, false),
+            (.unknownAuthority(), false), (.selfSigned, false), (.expired, false),
             (.certificateRefused("unknown_ca"), false), (.noCommonProtocol(""), false),
             (.pinMismatch, false), (.libraryMissing(""), false),
         ]
@@ -245,7 +245,7 @@ import WireCore
 
     @Test("A TLS fault is final before the first connection, and never after it")
     func handshakeLater() {
-        let fault = WaybillError(.tls(.unknownAuthority))
+        let fault = WaybillError(.tls(.unknownAuthority()))
         var schedule = ReconnectionSchedule(ReconnectionPolicy())
         #expect(schedule.delay(after: fault, at: .zero, random: { 0 }) == nil)
         schedule.restart()

@@ -68,14 +68,15 @@ size_t waybill_tls_outbound(void *connection, const uint8_t **bytes);
 void waybill_tls_sent(void *connection, size_t count);
 
 // Why a call failed: the alert that the peer sent (-1 for none), the fault of its certificates (0 for none,
-// else X509_V_ERR_*), the library's reason, its words, and whether the peer had asked for a certificate that
-// there was none of.
+// else X509_V_ERR_*), the library's reason, its words, whether the peer had asked for a certificate that there
+// was none of, and the issuer of the certificate at fault (NULL if it is not known; valid as long as the connection).
 typedef struct {
     int alert;
     int verification;
     int reason;
     int lacked_certificate;
     const char *words;
+    const char *issuer;
 } waybill_tls_failure_t;
 waybill_tls_failure_t waybill_tls_failure(void *connection);
 

@@ -202,7 +202,9 @@
 
         private func fault(_ failure: waybill_tls_failure_t) -> TLSFault {
             let words = failure.words.map { String(cString: $0) } ?? ""
-            guard failure.verification == 0 else { return fault(failure.verification, words) }
+            guard failure.verification == 0 else {
+                return fault(failure, words)
+            }
             let lacked = failure.lacked_certificate == 1
             // RFC 8446, 6.2: first the alerts of a server that checks the client's certificate, then those of a server
             // without common parameters.
@@ -223,11 +225,11 @@
         }
 
         /// Converts a verification error of the peer's certificates; the numbers are OpenSSL's `X509_V_ERR`.
-        private func fault(_ verification: Int32, _ words: String) -> TLSFault {
-            switch verification {
+        private func fault(_ failure: waybill_tls_failure_t, _ words: String) -> TLSFault {
+            switch failure.verification {
             case 9: .notYetValid
             case 10: .expired
-            case 2, 19, 20, 21, 27: .unknownAuthority
+            case 2, 19, 20, 21, 27: .unknownAuthority(failure.issuer.map { String(cString: $0) })
             case 18: .selfSigned
             case 26: .wrongPurpose
             case 50: .pinMismatch

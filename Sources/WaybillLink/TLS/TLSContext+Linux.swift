@@ -70,6 +70,9 @@
             case .certificate(let certificate, let key, let password):
                 let certificateBytes = try certificate.bytes()
                 let keyBytes = try key.bytes()
+                if password == nil, isEncrypted(keyBytes) {
+                    throw .tls(.invalidSettings("\(key) is encrypted: its password is missing"))
+                }
                 try check("\(certificate) with \(key) as the identity") { text, size in
                     waybill_tls_context_identify(
                         pointer,
@@ -97,6 +100,13 @@
                     )
                 }
             }
+        }
+
+        /// Whether a private key in PEM says that it is encrypted (RFC 7468, 11; RFC 1421, 4.6.1.1).
+        private func isEncrypted(_ key: [UInt8]) -> Bool {
+            let text = String(decoding: key, as: UTF8.self)
+            return text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+                || text.contains("Proc-Type: 4,ENCRYPTED")
         }
 
         private func prepare() throws(LinkError) {

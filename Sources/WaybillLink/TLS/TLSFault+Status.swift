@@ -54,7 +54,7 @@ extension TLSFault {
         case -67_602, -9843: self = .hostMismatch(host)
         // errSecNotTrusted, errSecCreateChainFailed, errSSLUnknownRootCert, errSSLNoRootCert.
         case -67_843, -25_318, -9812, -9813:
-            self = isSelfSigned ? .selfSigned : .unknownAuthority
+            self = isSelfSigned ? .selfSigned : .unknownAuthority()
         default:
             self = Self(certificate: status) ?? .invalidCertificate(words ?? "OSStatus \(status)")
         }
@@ -74,7 +74,7 @@ extension TLSFault {
         // errSecCertificateRevoked.
         case -67_820: self = .invalidCertificate("it is revoked")
         // errSSLUnknownRootCert, errSSLNoRootCert.
-        case -9812, -9813: self = .unknownAuthority
+        case -9812, -9813: self = .unknownAuthority()
         // errSSLXCertChainInvalid, errSSLBadCert.
         case -9807, -9808: self = .invalidCertificate("OSStatus \(status)")
         default: return nil

@@ -1,3 +1,5 @@
+import WireCore
+
 /// The reason why a stream is not or no longer secure.
 package enum TLSFault: Error, Hashable, Sendable {
     /// A certificate of the chain has expired.
@@ -8,8 +10,8 @@ package enum TLSFault: Error, Hashable, Sendable {
     case hostMismatch(String)
     /// The certificate has no subject alternative name; the common name does not count (RFC 9525, 2).
     case alternativeNameMissing(String)
-    /// No trusted authority has signed the chain.
-    case unknownAuthority
+    /// No trusted authority has signed the chain; the text is the name of the one that has, if it is known.
+    case unknownAuthority(String? = nil)
     /// The peer's certificate is signed by itself.
     case selfSigned
     /// The certificate is not meant for this use.
@@ -53,6 +55,8 @@ extension TLSFault: CustomStringConvertible {
             the server's certificate is not for \(host): it has a common name only, which does not count, and no subject \
             alternative name
             """
+        case .unknownAuthority(let issuer?):
+            "the server's certificate is not signed by a trusted authority, but by \(issuer.escaped)"
         case .unknownAuthority: "the server's certificate is not signed by a trusted authority"
         case .selfSigned: "the server has signed its certificate itself"
         case .wrongPurpose: "the server's certificate is not one for servers"

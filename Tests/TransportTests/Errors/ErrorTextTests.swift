@@ -93,7 +93,7 @@ import WebSocketWire
 
     private static let tlsFaults: [TLSFault] = [
         .expired, .notYetValid, .hostMismatch("h"), .alternativeNameMissing("h"),
-        .unknownAuthority, .selfSigned, .wrongPurpose, .weakCertificate,
+        .unknownAuthority(), .selfSigned, .wrongPurpose, .weakCertificate,
         .invalidCertificate("w"), .pinMismatch, .certificateRequired, .certificateRefused("w"),
         .noCommonProtocol("w"), .notTLS, .required, .closed, .interrupted("w"),
         .handshakeFailed("w"),

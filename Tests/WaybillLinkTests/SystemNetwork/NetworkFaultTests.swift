@@ -51,7 +51,7 @@ import WaybillLink
             (-9801, .noCommonProtocol("OSStatus -9801")),
             (-9805, .closed), (-9807, .invalidCertificate("OSStatus -9807")),
             (-9808, .invalidCertificate("OSStatus -9808")), (-9810, .interrupted("OSStatus -9810")),
-            (-9812, .unknownAuthority), (-9813, .unknownAuthority), (-9814, .expired),
+            (-9812, .unknownAuthority()), (-9813, .unknownAuthority()), (-9814, .expired),
             (-9815, .notYetValid), (-9819, .notTLS),
             (-9824, .noCommonProtocol("handshake_failure")),
             (-9825, .certificateRequired), (-9826, .certificateRefused("unsupported_certificate")),
