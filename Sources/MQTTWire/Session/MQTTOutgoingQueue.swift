@@ -27,6 +27,16 @@ package struct MQTTOutgoingQueue: Sendable {
 
     package init() {}
 
+    /// The bytes of the waiting messages' topics and payloads.
+    ///
+    /// - Complexity: O(waiting messages).
+    package var byteCount: Int {
+        entries[head...].reduce(0) { sum, entry in
+            guard let message = entry?.message else { return sum }
+            return sum + message.publish.topic.utf8.count + message.payload.wireByteCount
+        }
+    }
+
     /// Whether no message waits.
     package var isEmpty: Bool { count == 0 }
 

@@ -98,6 +98,11 @@ package struct MQTTServerConnection: ProtocolCore {
     /// The number of messages of QoS 1 and 2 to the client, in flight and waiting.
     package var outgoingMessageCount: Int { session.messageCount }
 
+    /// The bytes of the outbound messages that wait for room in the window.
+    ///
+    /// - Complexity: O(waiting messages).
+    package var queuedByteCount: Int { session.queuedByteCount }
+
     /// Whether an exchange of QoS 1 or 2 is open in either direction.
     package var hasMessagesUnderWay: Bool { !session.isEmpty }
 

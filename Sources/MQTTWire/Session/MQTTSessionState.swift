@@ -43,6 +43,11 @@ package struct MQTTSessionState: Sendable {
     /// Whether no message is in flight, queued or incomplete, and no call is waiting to be told.
     package var isEmpty: Bool { publisher.isIdle && receiver.isIdle }
 
+    /// The bytes of the outbound messages that wait for room in the window.
+    ///
+    /// - Complexity: O(waiting messages).
+    package var queuedByteCount: Int { publisher.queue.byteCount }
+
     /// The number of outbound messages, in flight and queued.
     package var messageCount: Int { publisher.inflight.count + publisher.queue.count }
 

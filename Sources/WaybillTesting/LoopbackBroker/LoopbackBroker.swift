@@ -11,6 +11,9 @@ import WireCore
 /// credentials. A test can make it fail in many ways (``faults``). It keeps MQTT sessions for the time that clients
 /// request, with messages of QoS 1 and 2 up to a limit. It writes nothing to disk.
 ///
+/// It keeps at most 64 MiB of messages: above that, STOMP and HTTP clients are refused, and messages over MQTT are lost.
+/// A client that reads so slowly that more than 16 MiB wait for it is cut off.
+///
 /// A message that is sent over one protocol reaches the subscribers of the others. The MQTT topic is the STOMP
 /// destination, and the path of an event stream without its first slash. A destination that begins with `/queue/` is a
 /// queue: each message goes to one STOMP subscriber, and waits while there is none. Every other destination is a topic.

@@ -12,6 +12,11 @@ typealias STOMPLoopbackClient = LoopbackClient<STOMPServerConnection>
 /// A client that speaks HTTP: it reads an event stream, or makes requests.
 typealias HTTPLoopbackClient = LoopbackClient<HTTPServerConnection>
 
+/// What may wait for one client.
+enum LoopbackClientLimit {
+    static let byteCount = 16 << 20
+}
+
 /// One connection to the broker, of any protocol.
 final class LoopbackClient<Core: ProtocolCore>: Sendable {
     let identifier: UInt64
@@ -59,6 +64,15 @@ final class LoopbackClient<Core: ProtocolCore>: Sendable {
     /// The number of bytes that wait to leave.
     var unsentByteCount: Int { driver.unsentByteCount }
 
+    /// Ends a client that reads so slowly that more than 16 MiB wait for it.
+    ///
+    /// - Returns: Whether it has ended.
+    func endIfSlow() -> Bool {
+        guard unsentByteCount > LoopbackClientLimit.byteCount else { return false }
+        abandon()
+        return true
+    }
+
     func cut() {
         driver.close()
     }
@@ -73,11 +87,16 @@ extension MQTTLoopbackClient {
     /// Sends a message.
     /// - Returns: False when the connection is over and the message was not taken.
     func send(_ message: MQTTOutgoingMessage) -> Bool {
-        withCore(.paced) { core, _ in
-            guard !core.isFinished else { return false }
+        if endIfSlow() { return false }
+        let (isTaken, isFull) = withCore(.paced) { core, _ in
+            guard !core.isFinished else { return (false, false) }
             core.send(message)
-            return true
+            // Counted now and then, since that takes long.
+            let isCounted = core.outgoingMessageCount % 256 == 255
+            return (true, isCounted && core.queuedByteCount > LoopbackClientLimit.byteCount)
         }
+        if isFull { abandon() }
+        return isTaken
     }
 
     /// DISCONNECT, which 3.1.1 does not have, and the end.
@@ -88,6 +107,7 @@ extension MQTTLoopbackClient {
 
 extension STOMPLoopbackClient {
     func send(_ delivery: LoopbackDelivery) {
+        if endIfSlow() { return }
         withCore(.paced) { core, now in
             // A client that is leaving gets nothing more; the message waits for another one.
             try? core.message(delivery.headers, body: delivery.body, at: now)
@@ -129,6 +149,7 @@ extension HTTPLoopbackClient {
     }
 
     func send(_ events: [LoopbackEvent]) {
+        if endIfSlow() { return }
         var writer = ByteWriter()
         for event in events {
             // The type was checked when it was published.

@@ -284,6 +284,19 @@ struct LoopbackDestinations: Sendable {
 
     // MARK: What is there
 
+    /// The bytes of all messages: in queues, without an acknowledgement, in transactions.
+    var byteCount: Int {
+        let waiting = queues.values.reduce(0) { $0 + $1.byteCount }
+        let pending = subscriptions.values.reduce(0) { sum, subscription in
+            subscription.pending.reduce(sum) { $0 + $1.message.byteCount }
+        }
+        return transactions.values.reduce(waiting + pending) { sum, steps in
+            steps.reduce(sum) { sum, step in
+                if case .send(let message) = step { sum + message.byteCount } else { sum }
+            }
+        }
+    }
+
     /// The messages that were delivered and not acknowledged, of a queue or topic.
     func unacknowledgedCount(_ destination: String) -> Int {
         subscriptions.values.reduce(0) { count, subscription in

@@ -48,6 +48,14 @@ package struct LoopbackEventTopics: Sendable {
     /// True when no event waits to be sent.
     package var isIdle: Bool { streams.values.allSatisfy(\.pending.isEmpty) }
 
+    /// The bytes of the remembered events, and of those that streams have to send.
+    var byteCount: Int {
+        topics.values.reduce(0) { $0 + $1.byteCount }
+            + streams.values.reduce(0) { sum, stream in
+                stream.pending.reduce(sum) { $0 + $1.data.count }
+            }
+    }
+
     /// Adds a stream, which gets what came after an event, as far as it is remembered.
     ///
     /// - Parameters:

@@ -42,6 +42,12 @@ struct LoopbackExchange: Sendable {
         self.limits = limits
     }
 
+    /// The bytes of the retained messages, and of those in sessions whose clients are away.
+    var byteCount: Int {
+        sessions.values.reduce(0) { $0 + $1.byteCount }
+            + retained.reduce(0) { $0 + $1.key.text.utf8.count + $1.value.payload.count }
+    }
+
     /// Forgets all sessions, subscriptions and retained messages.
     mutating func forget() {
         let last = lastSession

@@ -111,12 +111,13 @@ enum LoopbackStep: Sendable {
 
 /// The reason for refusing a request.
 enum LoopbackFault: Error {
-    case subscriptionRefused, queueFull, messageUnknown
+    case subscriptionRefused, queueFull, brokerFull, messageUnknown
 
     var message: String {
         switch self {
         case .subscriptionRefused: "Subscription refused"
         case .queueFull: "The queue is full"
+        case .brokerFull: "The broker is full"
         case .messageUnknown: "No such message waits to be acknowledged"
         }
     }

@@ -207,7 +207,10 @@ struct LoopbackSTOMP: Sendable {
         in transaction: String?
     ) throws(LoopbackFault) {
         if let transaction {
-            return hub.withState { $0.destinations.keep(step, in: transaction, client.identifier) }
+            return try hub.withState { state throws(LoopbackFault) in
+                if case .send(let message) = step { try state.makeRoom(for: message.byteCount) }
+                state.destinations.keep(step, in: transaction, client.identifier)
+            }
         }
         switch step {
         case .settle(let acknowledgement, let isAccepted):

@@ -44,6 +44,9 @@ struct LoopbackSession: Sendable {
     /// The number of messages of QoS 1 and 2 for a client that is away.
     var messageCount: Int { state.messageCount + waiting.count }
 
+    /// The bytes of the messages that wait here.
+    var byteCount: Int { waitingByteCount + state.queuedByteCount }
+
     // MARK: Messages for a client that is away
 
     /// Keeps a message for the next connection.

@@ -13,6 +13,12 @@ struct LoopbackState: Sendable {
     /// The authentication of MQTT clients.
     var authentications: [UInt64: LoopbackAuthenticating] = [:]
 
+    /// The bytes of messages that the broker keeps at the most, of all services together.
+    static let byteLimit = 64 << 20
+    /// The bytes that were kept at the last count, and those of the messages that came since.
+    private var byteCount = 0
+    private var uncountedByteCount = 0
+
     private var members: [UInt64: LoopbackMember] = [:]
     private var lastClient: UInt64 = 0
     /// The last client of before a restart that has forgotten everything.
@@ -66,6 +72,19 @@ struct LoopbackState: Sendable {
 
     // MARK: Messages
 
+    /// Checks that so many more bytes have room.
+    ///
+    /// Counts all messages again only now and then, since that takes long.
+    mutating func makeRoom(for count: Int) throws(LoopbackFault) {
+        uncountedByteCount += count
+        guard byteCount + uncountedByteCount > Self.byteLimit else { return }
+        byteCount = exchange.byteCount + destinations.byteCount + eventTopics.byteCount
+        uncountedByteCount = count
+        guard byteCount + count > Self.byteLimit else { return }
+        uncountedByteCount = 0
+        throw .brokerFull
+    }
+
     /// Decides which clients of all protocols get a message.
     ///
     /// - Parameters:
@@ -75,7 +94,7 @@ struct LoopbackState: Sendable {
     ///   - sender: The connection that it came over.
     ///   - now: The time.
     /// - Returns: The clients.
-    /// - Throws: `LoopbackFault` when its queue is full.
+    /// - Throws: `LoopbackFault` when its queue or the broker is full.
     mutating func route(
         _ message: LoopbackMessage,
         _ publish: MQTTPublish?,
@@ -83,7 +102,8 @@ struct LoopbackState: Sendable {
         from sender: UInt64,
         at now: WireInstant
     ) throws(LoopbackFault) -> LoopbackDispatch {
-        LoopbackDispatch(
+        try makeRoom(for: message.byteCount)
+        return LoopbackDispatch(
             deliveries: try destinations.send(message),
             streams: eventTopics.publish(
                 message.destination,
