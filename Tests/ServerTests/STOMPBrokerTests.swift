@@ -92,6 +92,37 @@ struct STOMPBrokerTests {
         await other.shutdown()
     }
 
+    @Test("A subscription that RabbitMQ refuses with ERROR ends alone")
+    func refusedSubscription() async throws {
+        let (locked, good) = (queue("locked"), queue("good"))
+        let (owner, owning) = try STOMPServer.rabbitMQ.provider()
+        let owned = try await owning.messages(
+            .subscribe(
+                locked,
+                .auto,
+                headers: ["exclusive": "true", "durable": "false", "auto-delete": "true"]
+            )
+        )
+        let (transport, provider) = try STOMPServer.rabbitMQ.provider {
+            $0.reconnection = ReconnectionPolicy()
+            $0.reconnection.initialDelay = .milliseconds(10)
+        }
+        let messages = try await provider.messages(.subscribe(good, .auto))
+        let error = await #expect(throws: WaybillError.self) {
+            try await provider.messages(.subscribe(locked, .auto))
+        }
+        #expect(error?.code == .rejected)
+        #expect(
+            error?.peerReason?.contains("RESOURCE_LOCKED") == true,
+            "\(String(describing: error))"
+        )
+        try await provider.request(.send("still here", to: good))
+        #expect(try await collect(1, messages).map(\.text) == ["still here"])
+        await transport.shutdown()
+        await owner.shutdown()
+        withExtendedLifetime(owned) {}
+    }
+
     @Test("NACK makes RabbitMQ deliver again", arguments: STOMPServer.rabbitMQs)
     func nackRedelivers(server: STOMPServer) async throws {
         let (transport, provider) = try server.provider()
