@@ -19,8 +19,8 @@ struct PoisonWorkload: Sendable {
         var heard: Set<String> = []
         /// The topics whose streams have ended, with the code of the error.
         var ended: [String: String] = [:]
-        /// The numbers that the broker has received.
-        var arrived: Set<Int> = []
+        /// The numbers that the broker has received, each once, in their order.
+        var arrived: [Int] = []
         /// The result of the bad message.
         var badSend: String?
         var connectionCount = 0
@@ -80,7 +80,10 @@ struct PoisonWorkload: Sendable {
         ) {
             record.withLock { $0.heard.isSuperset(of: good) }
         }
-        if service.isMQTT { try await send(over: provider, world, record) }
+        if service.isMQTT {
+            broker.loopback.faults.losesSessions = world.chance(0.5)
+            try await send(over: provider, world, record)
+        }
         let count = record.withLock { $0.connectionCount }
         world.expect(count < 20, "\(count) connections")
         await transport.shutdown()
@@ -124,9 +127,10 @@ struct PoisonWorkload: Sendable {
             for: "a good message arrives although a bad one is queued",
             within: Self.limit
         ) {
-            record.withLock { $0.arrived.isSuperset(of: 0..<count) && $0.badSend != nil }
+            record.withLock { $0.arrived.count == count && $0.badSend != nil }
         }
-        let result = record.withLock { $0.badSend }
+        let (result, arrived) = record.withLock { ($0.badSend, $0.arrived) }
+        world.expect(arrived == Array(0..<count), "arrived: \(arrived)")
         world.expect(result == "rejected", "the bad message: \(result ?? "")")
     }
 
@@ -153,7 +157,10 @@ struct PoisonWorkload: Sendable {
         switch occurrence {
         case .published(_, _, let payload, _):
             let number = Int(String(decoding: payload, as: UTF8.self))
-            record.withLock { if let number { $0.arrived.formUnion([number]) } }
+            record.withLock { record in
+                guard let number, !record.arrived.contains(number) else { return }
+                record.arrived.append(number)
+            }
         case .connected: record.withLock { $0.connectionCount += 1 }
         case .violation(let client, let text):
             world.fail("client \(client) has broken the protocol: \(text)")
@@ -177,6 +184,7 @@ struct PoisonWorkload: Sendable {
         var configuration = MQTTConfiguration(version: service == .mqtt311 ? .v3_1_1 : .v5)
         configuration.clientIdentifier = "c"
         configuration.cleanStart = world.chance(0.5)
+        if world.chance(0.5) { configuration.sessionExpiry = .seconds(3_600) }
         configuration.inflightWindow = world.pick(1, 3, 20)
         configuration.acknowledgementTimeout = .seconds(600)
         configuration.reconnection = reconnection
