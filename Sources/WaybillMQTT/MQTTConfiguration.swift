@@ -32,6 +32,8 @@ public struct MQTTConfiguration: Sendable {
         var adaptiveKeepAlive: AdaptiveKeepAlive?
         var webSocket = WebSocketOptions()
         var wireLogger: (any WireLogger)?
+        var label: String?
+        var failsWithoutSubscribers = false
         var announcesMaximumPacketSize = true
         var asksForProblemInformation: Bool?
     }
@@ -178,6 +180,15 @@ public struct MQTTConfiguration: Sendable {
     ///
     /// False by default, which leaves the property out of CONNECT. A server may ignore the question.
     public var asksForResponseInformation = false
+    /// Whether a request with a reply fails at once with `rejected` when the server says that its topic has no subscriber
+    /// (MQTT 5, 3.4.2.1: No matching subscribers).
+    ///
+    /// False by default: a subscriber whose session the server keeps, or one of another server of a cluster, may not
+    /// count there. Servers say it for QoS 1 and 2 only.
+    public var failsWithoutSubscribers: Bool {
+        get { rare.failsWithoutSubscribers }
+        set { rare.failsWithoutSubscribers = newValue }
+    }
     /// Whether the server may add reason strings and user properties to every packet that can have them (MQTT 5,
     /// 3.1.2.11.7: Request Problem Information).
     ///
@@ -266,6 +277,12 @@ public struct MQTTConfiguration: Sendable {
     public var wireLogger: (any WireLogger)? {
         get { box?.values.wireLogger }
         set { rare.wireLogger = newValue }
+    }
+
+    /// The name of this client in its events and log records; nil, the default, for none.
+    public var label: String? {
+        get { box?.values.label }
+        set { rare.label = newValue }
     }
 
     /// The defaults.

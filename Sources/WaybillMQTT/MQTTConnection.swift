@@ -360,7 +360,8 @@ final class MQTTConnection: TransportConnection {
                 trace.isOutbound ? .outbound : .inbound,
                 trace.text,
                 byteCount: trace.byteCount,
-                body: Payload(trace.payload)
+                body: Payload(trace.payload),
+                of: configuration.label
             )
         case .closed(let closure):
             state.withLock { $0.end.closure = closure }

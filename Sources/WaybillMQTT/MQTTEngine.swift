@@ -20,7 +20,7 @@ final class MQTTEngine: Sendable {
         environment: LinkEnvironment
     ) throws(WaybillError) {
         let configuration = shared.value
-        let events = TransportEventSource()
+        let events = TransportEventSource(label: configuration.label)
         let version: MQTTVersion = configuration.version == .v5 ? .v5 : .v3_1_1
         let clientIdentifier =
             configuration.clientIdentifier ?? MQTTGreeter.makeIdentifier(environment.random)
@@ -130,6 +130,17 @@ final class MQTTEngine: Sendable {
     var keepAliveMemory: KeepAliveMemory {
         lifecycle.connected?.rememberKeepAlive()
         return keepAliveLearning?.memory ?? KeepAliveMemory()
+    }
+
+    var statistics: TransportStatistics {
+        var statistics = lifecycle.statistics
+        statistics.inFlightCount =
+            lifecycle.connected?.driver.withCore { core, _ in core.unansweredCount }
+            ?? connector.session.parkedCount
+        statistics.waitingByteCount = subscriptions.account.byteCount
+        statistics.unacknowledgedCount = subscriptions.deliveries.manual.count
+        sender.replies.pending.note(in: &statistics)
+        return statistics
     }
 
     // MARK: Requests

@@ -175,13 +175,21 @@ extension MQTTSender {
         let connection = try await connector.connection(for: request)
         replies.pending.noteSent(correlation, over: connection)
         do {
-            return try await connection.publish(
+            let receipt = try await connection.publish(
                 publish,
                 request,
                 timeout: options.timeout,
                 isObserved: events.isObserved,
                 isSentOnce: options.isSentOnce
             )
+            let isUnheard =
+                receipt.reason?.hasPrefix("\(MQTTReasonCode.noMatchingSubscribers)") == true
+            guard isUnheard, configuration.failsWithoutSubscribers else { return receipt }
+            throw WaybillError(
+                .rejected,
+                "the server knows no subscriber that could answer",
+                peerReason: receipt.reason
+            ).about(request)
         } catch let error as WaybillError where error.code == .notConnected {
             try await connection.over()
             throw error

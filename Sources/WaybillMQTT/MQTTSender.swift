@@ -24,7 +24,11 @@ struct MQTTSender: Sendable {
         let (topic, byteCount) = (request.topic, request.body.count)
         do {
             let publish = try MQTTPublishMapping.packet(request, options, version: version)
-            if request.expectsReply { return try await reply(to: publish, request, options) }
+            if request.expectsReply {
+                let receipt = try await reply(to: publish, request, options)
+                events.reportSend(topic, byteCount: byteCount, qos: options.qos, nil, since: begun)
+                return receipt
+            }
             let isObserved = begun != nil
             var terms = SendTerms(
                 isLasting: lifecycle.requests.waits(

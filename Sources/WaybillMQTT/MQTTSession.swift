@@ -52,14 +52,6 @@ final class MQTTSession: Sendable {
     /// The client identifier whose exchanges the store has; nil without a store.
     private let storedOwner: String?
 
-    /// - Parameters:
-    ///   - environment: The clock.
-    ///   - acknowledgementTimeout: The time limit of a call that waits for the end of a received message's exchange.
-    ///   - messages: The store that has the messages.
-    ///   - leftMessages: The messages of an earlier process.
-    ///   - store: The store that has the exchanges.
-    ///   - restored: The state at the end of an earlier process.
-    ///   - owner: The client identifier of that state; nil without a store.
     init(
         environment: LinkEnvironment,
         acknowledgementTimeout: Duration,
@@ -89,13 +81,17 @@ final class MQTTSession: Sendable {
         state.withLock { !$0.owner.isSame(as: packet.clientIdentifier) }
     }
 
+    /// The number of messages that no connection has.
+    var parkedCount: Int {
+        guard case .parked(let session) = state.withLock({ $0.place }) else { return 0 }
+        return session.messageCount
+    }
+
     /// Whether the app has discarded the session: no message stays stored.
     var isDiscarded: Bool { state.withLock { $0.isDiscarded } }
 
     /// Notes that the app discards the session.
-    func discard() {
-        state.withLock { $0.isDiscarded = true }
-    }
+    func discard() { state.withLock { $0.isDiscarded = true } }
 
     // MARK: From connection to connection
 

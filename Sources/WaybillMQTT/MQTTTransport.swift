@@ -134,6 +134,9 @@ public final class MQTTTransport: Transport, ImmediateTransport, StoringTranspor
     /// The events of the connection, its subscriptions and messages, and those that the providers report.
     public var events: TransportEvents { engine.events.events }
 
+    /// What waits in the transport now, and what it has seen.
+    public var statistics: TransportStatistics { engine.statistics }
+
     /// Performs a request; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {
         try await engine.perform(request)

@@ -51,6 +51,9 @@ final class HTTPPool: Sendable {
         state = Locked(State(places: HTTPPlaces(limit: limit) { $0.isUsable }))
     }
 
+    /// The number of connections that are in use.
+    var busyCount: Int { state.withLock { $0.busy.count } }
+
     /// Makes a request and follows where it leads.
     /// - Throws: `WaybillError`, `CancellationError`.
     func response(

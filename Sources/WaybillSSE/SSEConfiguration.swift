@@ -99,6 +99,8 @@ public struct SSEConfiguration: Sendable {
     public var buffering = BufferPolicy(.holdBack)
     /// Is shown every request, response and event, without secrets.
     public var wireLogger: (any WireLogger)?
+    /// The name of this client in its events and log records; nil, the default, for none.
+    public var label: String?
 
     /// The defaults.
     public init() {}
@@ -111,7 +113,7 @@ public struct SSEConfiguration: Sendable {
     ) {
         guard let wireLogger else { return }
         let body = body()
-        wireLogger.logFrame(direction, text(), byteCount: body.count, body: body)
+        wireLogger.logFrame(direction, text(), byteCount: body.count, body: body, of: label)
     }
 
     /// What a line may have: the data of an event, and the name of the field before it.

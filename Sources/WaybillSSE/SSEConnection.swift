@@ -137,10 +137,15 @@ final class SSEConnection: Sendable {
                 let response = EventStreamResponse(head)
                 stream.engine.configuration.log(.inbound, SSEMapping.reason(head))
                 stream.noteOpened(at: timers.now)
-                stream.engine.observers.report(.opened(topic: stream.topic, response))
+                stream.engine.openedCount.withLock { $0 += 1 }
+                stream.engine.observers.report {
+                    .opened(topic: stream.topic, response, serial: $0)
+                }
                 if stream.announces { batch.append(SSENotice(.opened(response)).message) }
             case .comment(let text):
-                stream.engine.observers.report(.comment(topic: stream.topic, text))
+                stream.engine.observers.report {
+                    .comment(topic: stream.topic, text, serial: $0)
+                }
                 // Its text counts as memory, so that a flood of comments holds the server back.
                 if stream.announces {
                     batch.append(SSENotice(.comment, body: Payload(text)).message)
@@ -175,6 +180,8 @@ final class SSEConnection: Sendable {
         let (topic, types) = (stream.topic, stream.options.eventTypes)
         var copier = SliceCopier()
         var noted = stream.notesProgress ? noted.withLock { $0 } : nil
+        let observers = stream.engine.observers
+        let isNumbered = !observers.isEmpty
         if batch.isEmpty { batch.reserveCapacity(arrivals.count) }
         for index in 0..<arrivals.count {
             let type = arrivals.type(at: index)
@@ -184,6 +191,11 @@ final class SSEConnection: Sendable {
             }
             if let types, !types.contains(where: type.hasSameBytes(as:)) { continue }
             var message = SSEMapping.message(arrivals, index, topic: topic, copiedBy: &copier)
+            if isNumbered {
+                var details = message.details ?? Message.Details()
+                details.serial = observers.makeSerial()
+                message.details = details
+            }
             let id = arrivals.lastEventID(at: index)
             if let last = noted, !id.hasSameBytes(as: last) {
                 message.delivery = stream.noting(id)

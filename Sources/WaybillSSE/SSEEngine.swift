@@ -17,12 +17,14 @@ final class SSEEngine: Sendable {
     let configuration: SSEConfiguration
     let links: HTTPLinks
     let states = SSEStates()
-    let events = TransportEventSource()
+    let events: TransportEventSource
     /// The listeners to all messages.
     let catchAll: CatchAll
     /// The observers of response heads and comments.
     let observers = SSEObservers()
     let check: SSERequestCheck
+    /// The number of streams that a server has begun.
+    let openedCount = Locked(0)
     /// Stores sends until they are answered; nil without a store.
     let outbox: Outbox?
     private let left: SSELeftMessages?
@@ -42,6 +44,7 @@ final class SSEEngine: Sendable {
         stored: (store: any SessionStore, messages: [StoredMessage])? = nil
     ) {
         check = SSERequestCheck(base: base, configuration: configuration)
+        events = TransportEventSource(label: configuration.label)
         catchAll = CatchAll(
             reportingTo: events,
             account: MemoryAccount(limit: configuration.memoryLimit)
@@ -74,9 +77,24 @@ final class SSEEngine: Sendable {
             return state.streams.valuesInKeyOrder.map { $0.note(hint) }
         }
         for consequence in consequences { consequence.carryOut() }
+        switch hint {
+        case .pause: left?.pause()
+        case .resume: left?.resume()
+        default: break
+        }
     }
 
     // MARK: Requests
+
+    var statistics: TransportStatistics {
+        var statistics = TransportStatistics()
+        statistics.inFlightCount = pool.busyCount
+        statistics.waitingByteCount = streams().reduce(catchAll.account.byteCount) {
+            $0 + $1.pressure.account.byteCount
+        }
+        statistics.connectionCount = openedCount.withLock { $0 }
+        return statistics
+    }
 
     func perform(_ request: Request) async throws -> Receipt {
         guard !state.withLock({ $0.isShutDown }) else { throw WaybillError.shutDown }
@@ -91,6 +109,7 @@ final class SSEEngine: Sendable {
             return Receipt()
         case .disconnect:
             try check.check(request)
+            left?.pause()
             for stream in streams() { await stream.close(because: Self.closed) }
             states.end()
             await flush()

@@ -15,11 +15,16 @@ import WireCore
 /// | the server cannot be reached | all wait, as the reconnection policy says |
 /// | any other error that may pass, an interceptor fails, or a token is missing | sent again after that wait; the others are sent before |
 /// | any other error, or it has expired | given up, and reported |
+/// | the app disconnects or pauses | sent again after the next request, or when the pause is over |
 /// | the transport is shut down, or the policy has no further attempt | stays for the next transport |
 final class SSELeftMessages: Sendable {
+    private typealias Work = @Sendable () async -> Void
+
     private enum State: Sendable {
         case idle
-        case running(Task<Void, Never>)
+        case running(Task<Void, Never>, Work)
+        /// The task of before ends soon.
+        case paused(Task<Void, Never>, Work)
         case ended
     }
 
@@ -38,7 +43,7 @@ final class SSELeftMessages: Sendable {
         self.environment = environment
     }
 
-    /// Begins to send; does nothing at later calls.
+    /// Begins to send; does nothing while it sends.
     ///
     /// - Parameters:
     ///   - chain: The interceptors of a provider; nil without any.
@@ -47,9 +52,42 @@ final class SSELeftMessages: Sendable {
         _ chain: RequestChain?,
         _ send: @escaping @Sendable (Request, SendOptions) async throws -> Receipt
     ) {
+        let work: Work = { [self] in try? await run(chain, send) }
         state.withLock { state in
-            guard case .idle = state else { return }
-            state = .running(Task { @concurrent [self] in try? await run(chain, send) })
+            switch state {
+            case .idle: state = .running(Task { @concurrent in await work() }, work)
+            case .paused(let former, _): Self.run(work, after: former, &state)
+            case .running, .ended: break
+            }
+        }
+    }
+
+    private static func run(
+        _ work: @escaping Work,
+        after former: Task<Void, Never>,
+        _ state: inout State
+    ) {
+        let task = Task { @concurrent in
+            await former.value
+            await work()
+        }
+        state = .running(task, work)
+    }
+
+    /// Stops until ``resume()``, or until a request begins to send.
+    func pause() {
+        let task: Task<Void, Never>? = state.withLock { state in
+            guard case .running(let task, let work) = state else { return nil }
+            state = .paused(task, work)
+            return task
+        }
+        task?.cancel()
+    }
+
+    /// Goes on after ``pause()``.
+    func resume() {
+        state.withLock { state in
+            if case .paused(let former, let work) = state { Self.run(work, after: former, &state) }
         }
     }
 
@@ -57,7 +95,7 @@ final class SSELeftMessages: Sendable {
     func end() {
         let task: Task<Void, Never>? = state.withLock { state in
             defer { state = .ended }
-            guard case .running(let task) = state else { return nil }
+            guard case .running(let task, _) = state else { return nil }
             return task
         }
         task?.cancel()

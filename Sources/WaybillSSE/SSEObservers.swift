@@ -61,6 +61,7 @@ final class SSEObservers: Sendable {
     private struct State: Sendable {
         var observers: [UInt64: Weak] = [:]
         var last: UInt64 = 0
+        var lastSerial: UInt64 = 0
         var isOver = false
     }
 
@@ -87,10 +88,19 @@ final class SSEObservers: Sendable {
         return AsyncStream { await observer.next() }
     }
 
-    func report(_ event: @autoclosure () -> StreamEvent) {
+    /// Makes the number of the next stream event or message.
+    func makeSerial() -> UInt64 {
+        state.withLock { state in
+            state.lastSerial += 1
+            return state.lastSerial
+        }
+    }
+
+    /// Reports an event, which is made with its serial if there is an observer.
+    func report(_ event: (UInt64) -> StreamEvent) {
         let observers = all()
         guard !observers.isEmpty else { return }
-        let event = event()
+        let event = event(makeSerial())
         for observer in observers { observer.append(event) }
     }
 
@@ -109,11 +119,11 @@ extension SSETransport.StreamEvent {
     /// The bytes that it keeps in memory, about.
     fileprivate var byteCount: Int {
         switch self {
-        case .opened(let topic, let response):
+        case .opened(let topic, let response, _):
             response.headers.reduce(topic.utf8.count + 256) {
                 $0 + $1.name.utf8.count + $1.value.utf8.count
             }
-        case .comment(let topic, let text): topic.utf8.count + text.utf8.count + 64
+        case .comment(let topic, let text, _): topic.utf8.count + text.utf8.count + 64
         }
     }
 }

@@ -3,11 +3,13 @@ import WireCore
 
 extension SSETransport {
     /// An opening or a comment of an event stream, which is not one of its events.
+    ///
+    /// The serials of one stream increase, also over those of its messages (``Waybill/Message/Details/serial``).
     public enum StreamEvent: Sendable {
         /// The stream is open, for the first time or after a lost connection.
-        case opened(topic: String, EventStreamResponse)
+        case opened(topic: String, EventStreamResponse, serial: UInt64)
         /// A comment (HTML Standard, 9.2.6), as servers send to keep a connection alive.
-        case comment(topic: String, String)
+        case comment(topic: String, String, serial: UInt64)
     }
 }
 
@@ -17,8 +19,9 @@ extension SSETransport.StreamEvent: CustomStringConvertible, CustomDebugStringCo
     /// The kind and the topic, never the text of the server.
     public var description: String {
         switch self {
-        case .opened(let topic, let response): "opened \(topic.withoutQuery.escaped): \(response)"
-        case .comment(let topic, let text):
+        case .opened(let topic, let response, _):
+            "opened \(topic.withoutQuery.escaped): \(response)"
+        case .comment(let topic, let text, _):
             "comment of \(text.utf8.count) bytes on \(topic.withoutQuery.escaped)"
         }
     }

@@ -92,6 +92,9 @@ public final class SSETransport: Transport, StoringTransport {
     /// The events of each stream, and of each connection for sends; see ``Waybill/TransportEvent``.
     public var events: TransportEvents { engine.events.events }
 
+    /// What waits in the transport now, and what it has seen.
+    public var statistics: TransportStatistics { engine.statistics }
+
     /// Performs a request; see ``Waybill/Transport/perform(_:)`` and the mapping table.
     public func perform(_ request: Request) async throws -> Receipt {
         try await engine.perform(request)

@@ -169,6 +169,8 @@ public struct STOMPConfiguration: Sendable {
     public var webSocket = WebSocketOptions()
     /// Receives a description of every frame, without secrets.
     public var wireLogger: (any WireLogger)?
+    /// The name of this client in its events and log records; nil, the default, for none.
+    public var label: String?
 
     /// The defaults.
     public init() {}

@@ -222,7 +222,8 @@ final class STOMPConnection: TransportConnection {
                 trace.isOutbound ? .outbound : .inbound,
                 trace.text,
                 byteCount: trace.byteCount,
-                body: Payload(trace.body)
+                body: Payload(trace.body),
+                of: configuration.label
             )
         case .closed(let closure):
             state.withLock { $0.end.closure = closure }

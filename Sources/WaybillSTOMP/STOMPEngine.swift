@@ -9,7 +9,7 @@ import WireCore
 /// The shared ``ConnectionLifecycle`` decides when to connect and when to end.
 final class STOMPEngine: Sendable {
     /// The events of the transport.
-    let events = TransportEventSource()
+    let events: TransportEventSource
     /// The listeners for all messages.
     let catchAll: CatchAll
     private let shared: Shared<STOMPConfiguration>
@@ -28,6 +28,7 @@ final class STOMPEngine: Sendable {
     ) throws(WaybillError) {
         let shared = Shared(configuration)
         self.shared = shared
+        events = TransportEventSource(label: configuration.label)
         let settings = ConnectionSettings(
             connectsOnDemand: configuration.connectsOnDemand,
             connectTimeout: configuration.connectTimeout,
@@ -74,6 +75,16 @@ final class STOMPEngine: Sendable {
     }
 
     var configuration: STOMPConfiguration { shared.value }
+
+    var statistics: TransportStatistics {
+        var statistics = lifecycle.statistics
+        statistics.inFlightCount =
+            lifecycle.connected?.driver.withCore { core, _ in core.openCallCount } ?? 0
+        statistics.waitingByteCount = subscriptions.pressure.account.byteCount
+        statistics.unacknowledgedCount = subscriptions.manual.count
+        replies.pending.note(in: &statistics)
+        return statistics
+    }
 
     // MARK: Requests
 
@@ -142,7 +153,11 @@ final class STOMPEngine: Sendable {
         let (topic, byteCount) = (request.topic, request.body.count)
         do {
             let send = try STOMPMapping.send(request, options, configuration)
-            if request.expectsReply { return try await reply(to: send, request) }
+            if request.expectsReply {
+                let receipt = try await reply(to: send, request)
+                events.reportSend(topic, byteCount: byteCount, nil, since: begun)
+                return receipt
+            }
             let asks = send.asksForReceipt
             var terms = SendTerms(
                 isLasting: !send.isInTransaction

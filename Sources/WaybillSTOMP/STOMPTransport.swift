@@ -109,6 +109,9 @@ public final class STOMPTransport: Transport, ImmediateTransport, StoringTranspo
     /// The states of the connection: first the current one, then each change once.
     public var states: ConnectionStates { engine.lifecycle.states.states }
 
+    /// What waits in the transport now, and what it has seen.
+    public var statistics: TransportStatistics { engine.statistics }
+
     /// The requests that wait for replies.
     package var pendingReplies: PendingReplies { engine.replies.pending }
 

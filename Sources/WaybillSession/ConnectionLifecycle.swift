@@ -58,6 +58,14 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     /// The states, for observers.
     package var states: ConnectionStateSource { reporter.states }
 
+    /// What the life cycle itself knows of the figures of its transport.
+    package var statistics: TransportStatistics {
+        var statistics = TransportStatistics()
+        (statistics.queuedCount, statistics.queuedByteCount) = queue.depth
+        statistics.connectionCount = reporter.connectionCount
+        return statistics
+    }
+
     /// - Parameters:
     ///   - settings: The settings.
     ///   - policy: Whether and when to connect again.

@@ -16,13 +16,22 @@ final class ConnectionReporter: Sendable {
     /// The states, for observers.
     let states = ConnectionStateSource()
     private let events: TransportEventSource
-    /// The host of the current connection, and the time of its acceptance.
-    private let connection = Locked<(host: String, since: ContinuousClock.Instant)?>(nil)
+    private struct State: Sendable {
+        /// The host of the current connection, and the time of its acceptance.
+        var connection: (host: String, since: ContinuousClock.Instant)?
+        /// The number of accepted connections.
+        var count = 0
+    }
+
+    private let state = Locked(State())
 
     /// - Parameter events: Receives the events.
     init(_ events: TransportEventSource) {
         self.events = events
     }
+
+    /// The number of connections that a server has accepted.
+    var connectionCount: Int { state.withLock { $0.count } }
 
     /// Reports the start of an attempt.
     func noteConnecting(to host: String, attempt: Int) -> Entry {
@@ -35,7 +44,10 @@ final class ConnectionReporter: Sendable {
     ///
     /// The state of the previous connection is restored next.
     func noteConnected(_ entry: Entry, isResumed: Bool?) {
-        connection.withLock { $0 = (entry.host, .now) }
+        state.withLock { state in
+            state.connection = (entry.host, .now)
+            state.count += 1
+        }
         events.report(
             .connected(
                 to: entry.host,
@@ -53,7 +65,7 @@ final class ConnectionReporter: Sendable {
     ///   - error: The error; nil if this side stopped the attempt.
     ///   - reason: The reason for which this side stopped the attempt.
     func noteEnd(of entry: Entry, _ error: WaybillError?, stoppedBy reason: WaybillError) {
-        guard connection.withLock({ $0 == nil }) else { return noteDisconnected(error) }
+        guard state.withLock({ $0.connection == nil }) else { return noteDisconnected(error) }
         events.report(
             .connectionFailed(
                 to: entry.host,
@@ -83,7 +95,7 @@ final class ConnectionReporter: Sendable {
     }
 
     private func noteDisconnected(_ cause: WaybillError?) {
-        guard let (host, since) = connection.withLock({ $0.take() }) else { return }
+        guard let (host, since) = state.withLock({ $0.connection.take() }) else { return }
         events.report(.disconnected(from: host, since: since, cause: cause))
     }
 }

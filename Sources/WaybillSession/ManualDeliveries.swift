@@ -79,6 +79,9 @@ package final class ManualDeliveries<Acknowledger: MessageAcknowledger>: Sendabl
         message.delivery = HeldDelivery(id, delivery, self)
     }
 
+    /// The number of messages that wait for their acknowledgements.
+    package var count: Int { state.withLock { $0.waiting.count } }
+
     private func noteTaken(_ id: Message.ID) {
         state.withLock { $0.waiting[id]?.isTaken = true }
     }

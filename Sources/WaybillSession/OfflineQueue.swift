@@ -77,7 +77,12 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
     }
 
     /// The number of waiting sends.
-    package var count: Int { state.withLock { $0.waiting.count } }
+    package var count: Int { depth.count }
+
+    /// The number of waiting sends, and of the bytes of their bodies.
+    var depth: (count: Int, byteCount: Int) {
+        state.withLock { ($0.waiting.count, $0.byteCount) }
+    }
 
     // MARK: Callers
 

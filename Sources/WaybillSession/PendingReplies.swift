@@ -46,6 +46,13 @@ package final class PendingReplies: Sendable {
     /// The number of received messages without a waiting request: late or repeated replies, or other messages.
     package var strayCount: Int { state.withLock { $0.strayCount } }
 
+    /// Adds the figures of replies.
+    package func note(in statistics: inout TransportStatistics) {
+        (statistics.awaitedReplyCount, statistics.lateReplyCount) = state.withLock {
+            ($0.waiters.count, $0.strayCount)
+        }
+    }
+
     // MARK: Callers
 
     /// Sends a request and waits for its reply, which may arrive before `send` returns.

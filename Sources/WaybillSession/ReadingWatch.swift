@@ -10,6 +10,8 @@ final class ReadingWatch: Sendable {
         var begin: WireInstant?
         var timer: UInt64?
         var isTold = false
+        /// The last reason of the stop.
+        var reason = ReadingPressure.Reason.account
     }
 
     /// The time after which a stop is told.
@@ -35,11 +37,12 @@ final class ReadingWatch: Sendable {
     /// - Parameter reason: Returns the present reason of the stop; called with a lock held.
     func update(_ reason: () -> ReadingPressure.Reason?) {
         let (timer, resumed) = state.withLock { state -> (UInt64?, Duration?) in
-            guard reason() != nil else {
+            guard let reason = reason() else {
                 defer { state = State() }
                 let duration = state.begin.map { $0.duration(to: clock.now) }
                 return (state.timer, state.isTold ? duration : nil)
             }
+            state.reason = reason
             guard state.begin == nil else { return (nil, nil) }
             let begin = clock.now
             state.begin = begin
@@ -52,14 +55,14 @@ final class ReadingWatch: Sendable {
     }
 
     private func tell(_ begin: WireInstant) {
-        let isStopped = state.withLock { state in
-            guard state.begin == begin, !state.isTold else { return false }
+        let reason = state.withLock { state -> ReadingPressure.Reason? in
+            guard state.begin == begin, !state.isTold else { return nil }
             state.timer = nil
             state.isTold = true
-            return true
+            return state.reason
         }
-        guard isStopped else { return }
-        let largest = account.largestHolder(holdsBack: false)
+        guard let reason else { return }
+        let largest = account.largestHolder(holdsBack: reason == .policy)
         events.report(.readingHeld(topic: largest?.topic, byteCount: account.byteCount))
     }
 

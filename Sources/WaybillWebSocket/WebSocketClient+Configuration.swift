@@ -38,8 +38,23 @@ extension WebSocketClient {
         /// The time that the peer may stay silent after the ping; 20 seconds by default.
         public var pingTimeout = Duration.seconds(20)
 
+        /// Is shown every message, and each ping, pong and Close of the peer, without contents; nil, the default, for none.
+        public var wireLogger: (any WireLogger)?
+        /// The name of this client in its events and log records; nil, the default, for none.
+        public var label: String?
+
         /// Makes the default configuration.
         public init() {}
+
+        /// Shows a frame to the wire logger, if there is one.
+        func log(
+            _ direction: WireRecord.Direction,
+            _ text: String,
+            _ body: @autoclosure () -> Payload = Payload(),
+            byteCount: Int
+        ) {
+            wireLogger?.logFrame(direction, text, byteCount: byteCount, body: body(), of: label)
+        }
 
         /// Converts to the configuration of the WebSocket core.
         func wire(_ randomWords: @escaping @Sendable (Int) -> [UInt64]) -> WebSocketConfiguration {

@@ -35,6 +35,11 @@ public final class WebSocketClient: Sendable {
     /// The properties of the TLS connection; nil for `ws`.
     public let tls: NegotiatedTLS?
 
+    /// The states of the connection: connected first, disconnected at the end.
+    public var states: ConnectionStates { session.states.states }
+    /// The events of the connection and its messages, from now on.
+    public var events: TransportEvents { session.events.events }
+
     private init(_ session: WebSocketSession, _ opening: WebSocketOpening) {
         self.session = session
         subprotocol = opening.subprotocol
@@ -117,7 +122,7 @@ public final class WebSocketClient: Sendable {
     public func send(_ message: Message) async throws {
         switch message {
         case .text(let text): try await session.send(.text, Payload(text))
-        case .binary(let bytes): try await session.send(.binary, bytes)
+        case .binary(let bytes): try await session.send(.binary, Payload(bytes))
         }
     }
 
@@ -128,7 +133,7 @@ public final class WebSocketClient: Sendable {
 
     /// Sends bytes; see ``send(_:)-(Message)``.
     public func send(_ bytes: [UInt8]) async throws {
-        try await session.send(.binary, bytes)
+        try await session.send(.binary, Payload(bytes))
     }
 
     /// Sends data; see ``send(_:)-(Message)``.

@@ -48,6 +48,9 @@ final class WebSocketSession: Sendable {
     private let configuration: WebSocketClient.Configuration
     private let timers: any TimerSource
     let tls: NegotiatedTLS?
+    let states = ConnectionStateSource()
+    let events: TransportEventSource
+    private let host: String
     private let driver: Driver<WebSocketConnection>
     private let opening = Promise<WebSocketOpening>()
     private let ended = Promise<Void>()
@@ -96,7 +99,7 @@ final class WebSocketSession: Sendable {
                 configuration: wire,
                 at: link.timers.now
             )
-            session = WebSocketSession(core, configuration, link)
+            session = WebSocketSession(core, configuration, link, to: route.address.hostField)
         } catch {
             link.stream.close()
             throw WaybillError(.upgradeInvalid(error))
@@ -107,9 +110,12 @@ final class WebSocketSession: Sendable {
     private init(
         _ core: WebSocketConnection,
         _ configuration: WebSocketClient.Configuration,
-        _ link: OpenedLink
+        _ link: OpenedLink,
+        to host: String
     ) {
         self.configuration = configuration
+        self.host = host
+        events = TransportEventSource(label: configuration.label)
         timers = link.timers
         tls = link.tls
         driver = Driver(core: core, stream: link.stream, timers: link.timers)
@@ -133,11 +139,17 @@ final class WebSocketSession: Sendable {
         for event in events {
             switch event {
             case .message(let message): batch.append(WebSocketClient.Message(message))
-            case .opened(let opened): opening.resolve(.success(opened))
-            case .pong(let payload): notePong(payload)
+            case .opened(let opened):
+                states.report(.connected)
+                opening.resolve(.success(opened))
+            case .pong(let payload):
+                configuration.log(.inbound, "pong", byteCount: payload.count)
+                notePong(payload)
             // The error that broke the stream follows in `handleEnd`.
             case .closed(let closure) where closure.isLoss: break
             case .closed(let closure):
+                let code = WebSocketClient.Closure(closure).code.rawValue
+                configuration.log(.inbound, "Close \(code)", byteCount: 0)
                 deliver(batch)
                 batch = []
                 finish(closure, LinkError(closure).map { WaybillError($0) })
@@ -145,7 +157,8 @@ final class WebSocketSession: Sendable {
                 deliver(batch)
                 batch = []
                 awaitAnswers()
-            case .requested, .ping: break
+            case .ping(let payload): configuration.log(.inbound, "ping", byteCount: payload.count)
+            case .requested: break
             }
         }
         deliver(batch)
@@ -159,6 +172,10 @@ final class WebSocketSession: Sendable {
             return true
         }
         guard isWanted else { return }
+        for message in batch {
+            configuration.log(.inbound, message.kind, message.payload, byteCount: message.byteCount)
+            events.report(.received(topic: nil, byteCount: message.byteCount))
+        }
         waiting.append { $0 += batch }
     }
 
@@ -212,7 +229,15 @@ final class WebSocketSession: Sendable {
     }
 
     private func finish(_ closure: WebSocketEnding, _ error: WaybillError?) {
-        state.withLock { $0.closure = $0.closure ?? WebSocketClient.Closure(closure) }
+        let isFirst = state.withLock { state in
+            defer { state.closure = state.closure ?? WebSocketClient.Closure(closure) }
+            return state.closure == nil
+        }
+        if isFirst {
+            states.report(.disconnected(cause: error))
+            states.finish()
+            events.report(.disconnected(from: host, since: nil, cause: error))
+        }
         opening.resolve(
             .failure(error ?? WaybillError(.connectionLost, "closed while it was being opened"))
         )
@@ -234,7 +259,15 @@ final class WebSocketSession: Sendable {
 
     // MARK: Sending
 
-    func send(_ kind: WebSocketMessage.Kind, _ payload: some WireBytes) async throws {
+    func send(_ kind: WebSocketMessage.Kind, _ payload: Payload) async throws {
+        // Before an answer can come.
+        configuration.log(
+            .outbound,
+            kind == .text ? "text" : "binary",
+            payload,
+            byteCount: payload.count
+        )
+        events.report(.sent(topic: nil, byteCount: payload.count))
         let pause: SendPause
         do throws(WebSocketSendError) {
             pause = try driver.send { (core, _) throws(WebSocketSendError) in
@@ -359,6 +392,20 @@ extension WebSocketClient.Message {
         case .text:
             self = .text(message.payload.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
         case .binary: self = .binary(message.payload.bytes)
+        }
+    }
+}
+
+extension WebSocketClient.Message {
+    /// The kind in a word, for log records.
+    fileprivate var kind: String {
+        if case .text = self { "text" } else { "binary" }
+    }
+
+    fileprivate var payload: Payload {
+        switch self {
+        case .text(let text): Payload(text)
+        case .binary(let bytes): Payload(bytes)
         }
     }
 }

@@ -71,6 +71,30 @@ struct ReplyTests {
         await expectError(.limitExceeded) { try await answer.value() }
     }
 
+    @Test(
+        "A request without a subscriber fails at once if the app wants that",
+        arguments: [true, false]
+    )
+    func unheard(fails: Bool) async throws {
+        let properties = [0x08] + Self.topic + [0x09] + Self.field("1-00")
+        let request = Self.packet(
+            0x32,
+            Self.field("t") + [0, 2, UInt8(properties.count)] + properties + Array("x".utf8)
+        )
+        let (transport, provider, script) = try client(
+            Self.start + [.expect(request), .reply(("40 03 0002 10" as Hex).bytes)]
+        ) { $0.failsWithoutSubscribers = fails }
+        let answer = Promise<String>()
+        answer.resolve {
+            try await provider.request(.send("x", qos: .atLeastOnce), as: String.self)
+        }
+        await untilQuiet()
+        #expect(script.failures == [])
+        #expect((answer.result != nil) == fails)
+        await transport.shutdown()
+        await expectError(fails ? .rejected : .shutDown) { try await answer.value() }
+    }
+
     private func client(
         _ first: [ScriptedByteStream.Step],
         _ others: ScriptedByteStream...,
@@ -104,6 +128,7 @@ struct ReplyTests {
         let reply = try await provider.request(.send("x"), as: Message.self)
         #expect(reply.text == "z" && reply.topic == "waybill/reply/c/00")
         #expect(transport.pendingReplies.strayCount == 2 && transport.pendingReplies.count == 0)
+        #expect(transport.statistics.lateReplyCount == 2)
         #expect(script.failures == [] && script.isComplete)
         await transport.shutdown()
     }

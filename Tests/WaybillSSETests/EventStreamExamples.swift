@@ -14,12 +14,12 @@ import WireTestSupport
         let transport = try SSETransport(to: broker)
         var seen = transport.streamEvents().makeAsyncIterator()
         let messages = try await transport.subscribe(Request(topic: "news", command: .subscribe))
-        guard case .opened("news", let response)? = await seen.next() else {
+        guard case .opened("news", let response, _)? = await seen.next() else {
             Issue.record("no head")
             return
         }
         #expect(response.status == 200)
-        guard case .comment("news", "waybill-loopback")? = await seen.next() else {
+        guard case .comment("news", "waybill-loopback", _)? = await seen.next() else {
             Issue.record("no comment")
             return
         }
@@ -27,7 +27,7 @@ import WireTestSupport
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "1")
         transport.restart(topic: "news")
-        guard case .opened("news", _)? = await seen.next() else {
+        guard case .opened("news", _, _)? = await seen.next() else {
             Issue.record("no second head")
             return
         }

@@ -42,21 +42,28 @@ struct RestartTests {
         var seen = transport.streamEvents().makeAsyncIterator()
         let provider = Provider<StreamEntry>(transport: transport)
         let messages = try await provider.messages(.listen("room"))
-        guard case .opened("room", let response)? = await seen.next() else {
+        guard case .opened("room", let response, let first)? = await seen.next() else {
             Issue.record("no head")
             return
         }
         #expect(response.status == 200)
         #expect(response.headers["X-Node"] == "a")
+        var serials = [first]
         for expected in ["one", "two"] {
-            guard case .comment("room", let text)? = await seen.next() else {
+            guard case .comment("room", let text, let serial)? = await seen.next() else {
                 Issue.record("no comment")
                 return
             }
             #expect(text == expected)
+            serials.append(serial)
         }
         var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next()?.text == "1")
+        let message = try await iterator.next()
+        #expect(message?.text == "1")
+        // It has come between the comments.
+        let serial = try #require(message?.details?.serial)
+        serials.insert(serial, at: 2)
+        #expect(serials == serials.sorted() && Set(serials).count == 4, "\(serials)")
         await transport.shutdown()
         #expect(await seen.next() == nil)
     }
@@ -81,7 +88,7 @@ struct RestartTests {
         for (events, expected) in [(all, ["2", "3"]), (two, ["2", "3"])] {
             var ends: [String] = []
             for await event in events {
-                if case .comment(_, let text) = event { ends.append(String(text.suffix(1))) }
+                if case .comment(_, let text, _) = event { ends.append(String(text.suffix(1))) }
             }
             #expect(ends == expected)
         }

@@ -134,6 +134,28 @@ struct StoredPostTests {
         #expect(bodies == ["a"])
     }
 
+    @Test(
+        "A pause and a disconnect stop it; the end of the pause, or the next request, goes on",
+        arguments: [true, false]
+    )
+    func stopped(disconnects: Bool) async throws {
+        leave("a")
+        let server = HTTPServer([500, 200].map { .open(Say.status($0)) })
+        let (transport, provider) = try provider(server)
+        try await provider.connect()
+        try await waitUntil { server.requests.count == 1 }
+        await untilQuiet()
+        if disconnects { try await provider.disconnect() } else { await provider.pause() }
+        server.clock.advance(by: .seconds(100))
+        await untilQuiet()
+        #expect(sent(server) == ["a"] && bodies == ["a"])
+        if disconnects { try await provider.connect() } else { provider.resume() }
+        try await waitUntil { server.requests.count == 2 }
+        await untilQuiet()
+        #expect(sent(server) == ["a", "a"] && bodies == [])
+        await transport.shutdown()
+    }
+
     @Test("Without interceptors, one that needs a token waits for those that have it")
     func withoutToken() async throws {
         leave("a")

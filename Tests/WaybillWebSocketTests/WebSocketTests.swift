@@ -33,6 +33,36 @@ struct WebSocketTests {
         }
     }
 
+    @Test("States, events and records tell of a connection, and show no content")
+    func observed() async throws {
+        let records = Locked([WireRecord]())
+        let peer = Peer(deflate: nil, Peer.echo)
+        let socket = try await peer.connect {
+            $0.label = "chat"
+            $0.wireLogger = ClosureWireLogger { record in records.withLock { $0.append(record) } }
+        }
+        var states = socket.states.makeAsyncIterator()
+        var events = socket.events.makeAsyncIterator()
+        #expect(await states.next() == .connected)
+        try await socket.send("secret")
+        var messages = socket.messages.makeAsyncIterator()
+        #expect(try await messages.next() == .text("secret"))
+        try await socket.close()
+        #expect(await states.next() == .disconnected(cause: nil))
+        #expect(await states.next() == nil)
+        for kind in [TransportEvent.Kind.sent, .received, .disconnected] {
+            let event = await events.next()
+            #expect(event?.kind == kind && event?.label == "chat")
+        }
+        let lines = records.withLock { $0 }.map(\.line)
+        #expect(
+            lines == [
+                "[chat] → text  [6 bytes]", "[chat] ← text  [6 bytes]",
+                "[chat] ← Close 1000  [0 bytes]",
+            ]
+        )
+    }
+
     @Test("Sending without end lets the actor's other tasks run") @MainActor
     func turns() async throws {
         let peer = Peer()

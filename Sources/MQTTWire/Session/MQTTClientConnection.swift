@@ -75,6 +75,9 @@ package struct MQTTClientConnection: ProtocolCore {
     /// The QoS 1 messages of earlier connections that the server sends again.
     package var repeatedSerials: MQTTRepeatedSerials { exchanges.session.repeatedSerials }
 
+    /// The number of packets that the server has not answered yet.
+    package var unansweredCount: Int { exchanges.session.publisher.unansweredCount }
+
     package var openCallCount: Int { exchanges.session.publisher.inflight.count }
 
     package var hasEvents: Bool { !channel.events.isEmpty }

@@ -21,8 +21,11 @@ package struct MQTTDroppedMessage: Sendable {
 /// The parts of the state that outlive the connection (MQTT 5, 4.1 and 4.4).
 extension MQTTPublisher {
     /// Whether there is neither a message to continue nor a call to report to.
-    package var isIdle: Bool {
-        inflight.count == Int(inflight.rejectedCount) && queue.count == 0 && lost.isEmpty
+    package var isIdle: Bool { unansweredCount == 0 }
+
+    /// The number of packets that the server has not answered yet, also those that wait for room in the window.
+    package var unansweredCount: Int {
+        inflight.count - Int(inflight.rejectedCount) + queue.count + lost.count
     }
 
     /// Ends the exchanges of the connection and closes the window: messages wait from now on.

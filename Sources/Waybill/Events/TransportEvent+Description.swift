@@ -6,6 +6,7 @@ extension TransportEvent: CustomStringConvertible {
     /// A topic is shown only up to a question mark: queries can carry tokens.
     public var description: String {
         var words = [kind.name]
+        if let label { words.insert("[\(label)]", at: 0) }
         func add(_ label: String, _ value: (some Any)?) {
             if let value { words.append("\(label) \(value)") }
         }

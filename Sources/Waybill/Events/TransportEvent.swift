@@ -1,6 +1,6 @@
 /// An event of a connection, a subscription, a message, a request or a token.
 ///
-/// The kind determines which values are present beside the time; the others are nil.
+/// The kind determines which values are present beside the time and the label; the others are nil.
 ///
 /// | kind | values |
 /// | --- | --- |
@@ -159,6 +159,8 @@ public struct TransportEvent: Sendable {
     public var kind: Kind
     /// The time of the event.
     public var time: ContinuousClock.Instant
+    /// The label of the client, as its transport's configuration states it; nil without one.
+    public var label: String?
     /// The host and its port.
     public var host: String?
     /// The hosts that are tried instead, with their ports; empty if a referral is not followed.

@@ -4,9 +4,15 @@
 /// the reporting thread, so the reporting code may hold locks.
 public final class TransportEventSource: Sendable {
     let registry = EventRegistry()
+    /// The label of the client that the events come from; nil without one.
+    public let label: String?
 
     /// Makes a source without observers.
-    public init() {}
+    ///
+    /// - Parameter label: The label that each event gets.
+    public init(label: String? = nil) {
+        self.label = label
+    }
 
     deinit {
         registry.finish()
@@ -25,11 +31,18 @@ public final class TransportEventSource: Sendable {
     ///
     /// Observers see consecutive calls in that order.
     public func report(_ event: @autoclosure () -> TransportEvent) {
-        if registry.isObserved { registry.append([event()]) }
+        if registry.isObserved { registry.append([labelled(event())]) }
     }
 
     /// Reports several events in order; they are made only if there is an observer.
     public func report(contentsOf events: @autoclosure () -> [TransportEvent]) {
-        if registry.isObserved { registry.append(events()) }
+        if registry.isObserved { registry.append(events().map(labelled)) }
+    }
+
+    private func labelled(_ event: TransportEvent) -> TransportEvent {
+        guard let label else { return event }
+        var event = event
+        event.label = label
+        return event
     }
 }

@@ -12,7 +12,7 @@ package final class CatchAll: Sendable {
 
     private let state = Locked(State())
     private let events: TransportEventSource
-    private let account: MemoryAccount
+    package let account: MemoryAccount
 
     /// - Parameters:
     ///   - events: The source to which drops are reported.

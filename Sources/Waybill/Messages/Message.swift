@@ -58,6 +58,11 @@ public struct Message: Sendable {
         /// where the server sent them.
         public var subscriptionIdentifiers: [UInt32] = []
 
+        /// The number of the message among those of its event stream and the stream's openings and comments.
+        ///
+        /// Only while the transport has an observer of these, so that a service can put all of them in order.
+        public var serial: UInt64?
+
         /// Makes details without any value.
         public init() {}
     }

@@ -226,13 +226,14 @@ final class Interception: Sendable {
         body: Payload = Payload()
     ) {
         guard let logger else { return }
-        let record = WireRecord(
+        var record = WireRecord(
             kind: kind,
             direction: direction,
             text: text(),
             byteCount: body.count,
             body: logger.bodies == .hidden || body.isEmpty ? nil : body
         )
+        record.label = eventSource.label
         logger.log(record)
     }
 }

@@ -32,7 +32,8 @@ extension WireLogger {
         _ direction: WireRecord.Direction,
         _ text: String,
         byteCount: Int,
-        body: @autoclosure () -> Payload
+        body: @autoclosure () -> Payload,
+        of label: String? = nil
     ) {
         var record = WireRecord(
             kind: .frame,
@@ -40,6 +41,7 @@ extension WireLogger {
             text: text,
             byteCount: byteCount
         )
+        record.label = label
         if bodies == .shownAlthoughTheyMayHoldSecrets {
             let body = body()
             record.body = body.isEmpty ? nil : body

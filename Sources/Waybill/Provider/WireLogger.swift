@@ -43,6 +43,8 @@ public struct WireRecord: Sendable {
     public var kind: Kind
     /// The direction.
     public var direction: Direction
+    /// The label of the client, as its transport's configuration states it; nil without one.
+    public var label: String?
     /// The content, in one line without secrets; text from a peer is escaped.
     public var text: String
     /// The length in bytes; zero where there is none.
@@ -69,10 +71,10 @@ public struct WireRecord: Sendable {
 }
 
 extension WireRecord: CustomStringConvertible {
-    /// An arrow for the direction, and the text.
+    /// The label, if there is one, an arrow for the direction, and the text.
     public var description: String {
-        let arrow = direction == .outbound ? "→" : "←"
-        return kind == .frame ? "\(arrow) \(text)  [\(byteCount) bytes]" : "\(arrow) \(text)"
+        let begin = (label.map { "[\($0.escaped)] " } ?? "") + (direction == .outbound ? "→" : "←")
+        return kind == .frame ? "\(begin) \(text)  [\(byteCount) bytes]" : "\(begin) \(text)"
     }
 }
 

@@ -45,6 +45,9 @@ public protocol Transport: Sendable {
     /// Whether `connect` opens no connection because each subscription opens its own; false by default.
     var isConnectionless: Bool { get }
 
+    /// What waits in the transport now, and what it has seen; by default a snapshot of nothing.
+    var statistics: TransportStatistics { get }
+
     /// Closes connections until ``resume()``, for example in the background; by default nothing happens.
     ///
     /// Subscriptions stay, and pending calls wait for ``resume()``, as after a lost connection.
@@ -75,6 +78,9 @@ extension Transport {
 
     /// False.
     public var isConnectionless: Bool { false }
+
+    /// A snapshot of nothing.
+    public var statistics: TransportStatistics { TransportStatistics() }
 
     /// Does nothing.
     public func pause() async {}
