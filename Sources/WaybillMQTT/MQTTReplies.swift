@@ -183,7 +183,8 @@ extension MQTTSender {
                 isSentOnce: options.isSentOnce
             )
             let isUnheard =
-                receipt.reason?.hasPrefix("\(MQTTReasonCode.noMatchingSubscribers)") == true
+                receipt.reason?.hasBytePrefix(MQTTReasonCode.noMatchingSubscribers.description)
+                == true
             guard isUnheard, configuration.failsWithoutSubscribers else { return receipt }
             throw WaybillError(
                 .rejected,

@@ -196,10 +196,13 @@ final class SSEConnection: Sendable {
                 details.serial = observers.makeSerial()
                 message.details = details
             }
-            let id = arrivals.lastEventID(at: index)
-            if let last = noted, !id.hasSameBytes(as: last) {
-                message.delivery = stream.noting(id)
-                noted = id
+            if let last = noted {
+                let id = arrivals.lastEventID(at: index)
+                if !id.hasSameBytes(as: last) {
+                    // The peer bounds nothing: the server sends as much as is read.
+                    message.delivery = stream.noting(id)
+                    noted = id
+                }
             }
             batch.append(message)
         }

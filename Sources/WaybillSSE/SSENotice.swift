@@ -24,6 +24,7 @@ final class SSENotice: MessageDelivery {
     var message: Message {
         var message = Message(topic: "", body: body)
         message.delivery = self
+        message.isBoundedByPeer = true
         return message
     }
 

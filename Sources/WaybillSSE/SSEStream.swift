@@ -377,7 +377,4 @@ final class SSEDelivery: MessageDelivery {
     }
 
     func messageWasDropped() {}
-
-    /// Unlike with a protocol that acknowledges, the server sends as much as is read.
-    var isBoundedByPeer: Bool { false }
 }

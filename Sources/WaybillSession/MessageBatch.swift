@@ -80,6 +80,7 @@ package struct MessageBatch {
         if !onlookers.isEmpty { show(message) }
         let delivery = Delivery(name, acknowledger: acknowledger, listeners: listeners.count)
         message.delivery = delivery
+        message.isBoundedByPeer = true
         guard let last = listeners.last else { return }
         for listener in listeners.dropLast() {
             var message = copy message

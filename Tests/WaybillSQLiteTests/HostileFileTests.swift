@@ -278,7 +278,7 @@ import WireTestSupport
         let copy = try TemporaryStore(inMemory: true)
         var random = SeededGenerator(seed: seed)
         var opened = 0
-        let count = 250
+        let count = 100
         for round in 0..<count {
             var (file, tail) = (whole, log)
             for _ in 0...Int(random.next() % 4) {

@@ -39,7 +39,10 @@ import WireCore
     /// A message that takes slightly more than 1,000 bytes.
     private func message(isAcknowledged: Bool = false, topic: String = "t") -> Message {
         var message = Message(topic: topic, body: Payload([UInt8](repeating: 0, count: 620)))
-        if isAcknowledged { message.delivery = Acknowledged() }
+        if isAcknowledged {
+            message.delivery = Acknowledged()
+            message.isBoundedByPeer = true
+        }
         return message
     }
 

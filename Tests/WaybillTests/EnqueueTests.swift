@@ -62,7 +62,7 @@ private final class Recorder: EventInterceptor {
             .makeAsyncIterator()
         let transport = try bench.transport(service)
         let plain = Provider<LoopbackEntry>(transport: transport)
-        let count = 3_000
+        let count = 1_000
         for sender in [plain, plain.intercepted(Unsteady())] {
             // The first request makes the connection.
             let handles = (0..<count).map { sender.enqueue(.send(Self.text($0), to: "board", qos)) }

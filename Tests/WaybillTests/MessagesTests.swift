@@ -62,6 +62,7 @@ import WireTestSupport
             (1...100).map { number in
                 var message = text(number)
                 message.delivery = fate
+                message.isBoundedByPeer = true
                 return message
             }
         )

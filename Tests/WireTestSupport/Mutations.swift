@@ -7,7 +7,7 @@ package enum Mutations {
         ProcessInfo.processInfo.environment["WAYBILL_EXTENDED"] == "1"
 
     /// The number of inputs for a suite: few by default, ten million in the extended set.
-    package static var count: Int { isExtended ? 10_000_000 : 20_000 }
+    package static var count: Int { isExtended ? 10_000_000 : 5_000 }
 
     /// Yields now and then. A loop of minutes would otherwise hold one of the few threads.
     package static func giveWay(at index: Int) async {

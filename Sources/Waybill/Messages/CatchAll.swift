@@ -93,6 +93,7 @@ extension Message {
     package var unacknowledged: Message {
         var copy = self
         copy.delivery = nil
+        copy.isBoundedByPeer = false
         return copy
     }
 }

@@ -15,11 +15,13 @@ struct EmptyPlaces: Sendable {
     private static let empty: Message = {
         var message = Message(topic: "")
         message.delivery = Nothing.shared
+        message.isBoundedByPeer = true
+        message.isEmptyPlace = true
         return message
     }()
 
     /// Whether this is an empty place.
-    static func isEmpty(_ message: Message) -> Bool { message.delivery === Nothing.shared }
+    static func isEmpty(_ message: Message) -> Bool { message.isEmptyPlace }
 
     /// The array is not compacted below this number of empty places.
     private static let fewest = 64
@@ -84,7 +86,7 @@ struct EmptyPlaces: Sendable {
     }
 
     private mutating func compact(_ waiting: inout [Message]) {
-        let kept = waiting[..<next].filter { $0.delivery !== Nothing.shared }
+        let kept = waiting[..<next].filter { !$0.isEmptyPlace }
         waiting.replaceSubrange(..<next, with: kept)
         next = kept.count
         count = 0

@@ -97,10 +97,12 @@ public struct Message: Sendable {
     /// The object that is told when the message was taken or dropped.
     @usableFromInline package var delivery: (any MessageDelivery)?
 
-    /// Two flags and the quality of service, in one byte: a value of few parts is moved without a call.
+    /// Four flags and the quality of service, in one byte: a value of few parts is moved without a call.
     private var marks: UInt8
     private static var retainedMark: UInt8 { 0x10 }
     private static var duplicateMark: UInt8 { 0x20 }
+    private static var boundedMark: UInt8 { 0x40 }
+    private static var emptyPlaceMark: UInt8 { 0x80 }
 
     /// The quality of service of the delivery.
     public var qos: QoS {
@@ -155,10 +157,21 @@ public struct Message: Sendable {
         @inline(__always) get { Message(topic: "", body: .empty, marks: 0) }
     }
 
-    /// Whether a buffer policy covers the message: one that the peer does not bound.
-    var isCounted: Bool {
-        guard let delivery else { return true }
-        return !delivery.isBoundedByPeer
+    /// Whether the protocol bounds the messages that wait, so that no buffer policy has to.
+    ///
+    /// A mark, because to ask the delivery would count references for each message.
+    package var isBoundedByPeer: Bool {
+        get { marks & Self.boundedMark != 0 }
+        set { marks = newValue ? marks | Self.boundedMark : marks & ~Self.boundedMark }
+    }
+
+    /// Whether a buffer policy covers the message.
+    var isCounted: Bool { !isBoundedByPeer }
+
+    /// Whether the message stands in the place of a dropped one; see ``EmptyPlaces``.
+    var isEmptyPlace: Bool {
+        get { marks & Self.emptyPlaceMark != 0 }
+        set { marks = newValue ? marks | Self.emptyPlaceMark : marks & ~Self.emptyPlaceMark }
     }
 
     /// Takes the message out of its place, which counts no references as a copy would.
@@ -239,8 +252,6 @@ package protocol MessageDelivery: AnyObject, Sendable {
     var validity: MessageValidity { get }
     /// The delivery of the transport; another one than `self` where this delivery wraps it.
     var origin: any MessageDelivery { get }
-    /// Whether the protocol bounds the messages that wait, so that no policy has to.
-    var isBoundedByPeer: Bool { get }
     /// The number of bytes of its acknowledgement on the wire, so that room can be reserved in advance.
     var acknowledgementByteCount: Int { get }
 }
@@ -249,8 +260,6 @@ extension MessageDelivery {
     package var origin: any MessageDelivery { self }
 
     package var validity: MessageValidity { .valid }
-
-    package var isBoundedByPeer: Bool { true }
 
     package var acknowledgementByteCount: Int { 0 }
 }

@@ -309,8 +309,6 @@ private final class SharedDelivery: MessageDelivery {
 
     var acknowledgementByteCount: Int { delivery.acknowledgementByteCount }
 
-    var isBoundedByPeer: Bool { delivery.isBoundedByPeer }
-
     private func finish(taken: Bool) -> MessageValidity {
         let (isLast, wasTaken) = state.withLock { state in
             state.left -= 1

@@ -104,9 +104,8 @@
 
         /// Whether a private key in PEM says that it is encrypted (RFC 7468, 11; RFC 1421, 4.6.1.1).
         private func isEncrypted(_ key: [UInt8]) -> Bool {
-            let text = String(decoding: key, as: UTF8.self)
-            return text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
-                || text.contains("Proc-Type: 4,ENCRYPTED")
+            let marks = ["-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED"]
+            return marks.contains { key.contains(Array($0.utf8)) }
         }
 
         private func prepare() throws(LinkError) {

@@ -135,6 +135,7 @@ enum PublicNames {
         TransportEvent.self,
         TransportEventSource.self,
         TransportEvents.self,
+        TransportStatistics.self,
         WaybillError.self,
         WebSocketClient.self,
         WebSocketOptions.self,
