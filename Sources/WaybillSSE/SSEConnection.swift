@@ -190,6 +190,11 @@ final class SSEConnection: Sendable {
                 stream.engine.configuration.log(.inbound, "event \(type)", data)
             }
             if let types, !types.contains(where: type.hasSameBytes(as:)) { continue }
+            // Made in its place: a copy counts the references of each part.
+            if noted == nil, !isNumbered {
+                batch.append(SSEMapping.message(arrivals, index, topic: topic, copiedBy: &copier))
+                continue
+            }
             var message = SSEMapping.message(arrivals, index, topic: topic, copiedBy: &copier)
             if isNumbered {
                 var details = message.details ?? Message.Details()

@@ -139,6 +139,8 @@
                 case "drop", "vanish":
                     Task { try await provider.request(send) }
                     while store.byteCount == 0 { try await Task.sleep(for: .milliseconds(5)) }
+                    // The count has it before the disk.
+                    try await store.flush()
                     if end == "drop" { try await provider.disconnect() }
                     StoreProcess.say("stored")
                     if end == "drop" { return }

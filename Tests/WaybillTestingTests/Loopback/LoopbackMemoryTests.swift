@@ -11,7 +11,7 @@ import WireTestSupport
 struct LoopbackMemoryTests {
     private let mebibyte = [UInt8](repeating: 0x2E, count: 1 << 20)
 
-    @Test("Above 64 MiB of all queues together, sends are refused; there is room again after")
+    @Test("Above 64 MiB of all queues together, sends are refused")
     func all() async throws {
         let broker = try LoopbackBroker.started()
         for number in 0..<62 { broker.publish(Payload(mebibyte), to: "/queue/\(number)") }
@@ -24,13 +24,7 @@ struct LoopbackMemoryTests {
             }
         }
         #expect((1...2).contains(count))
-        let messages = try await provider.messages(.subscribe(topic: "/queue/0"))
-        var iterator = messages.makeAsyncIterator()
-        #expect(try await iterator.next()?.body.count == mebibyte.count)
         await provider.shutdown()
-        let other = Provider<AnyEntry>(transport: try broker.transport(.stomp))
-        try await other.request(.send(topic: "/queue/again", body: .bytes(mebibyte)))
-        await other.shutdown()
         await broker.stop()
     }
 
