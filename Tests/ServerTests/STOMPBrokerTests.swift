@@ -113,7 +113,7 @@ struct STOMPBrokerTests {
         }
         #expect(error?.code == .rejected)
         #expect(
-            error?.peerReason?.contains("RESOURCE_LOCKED") == true,
+            error?.peerReason?.contains("resource_locked") == true,
             "\(String(describing: error))"
         )
         try await provider.request(.send("still here", to: good))

@@ -97,12 +97,19 @@
             )
             let bodies = (1...6).map(String.init)
             for body in bodies {
-                // A port without a server: the caller is told that nothing arrives.
-                let failed = try process(broker, to: 1, "once", "failed", "\(end.qos)", end.name)
-                try await failed.waitForLine("connectionRefused false")
-                let sent = try process(broker, to: port, "once", body, "\(end.qos)", end.name)
-                try await sent.waitForLine("sent")
-                for process in [failed, sent] {
+                // A port without a server: the caller is told that nothing arrives. One process at a time has the store.
+                for (body, port, line) in [
+                    ("failed", 1, "connectionRefused false"), (body, port, "sent"),
+                ] {
+                    let process = try process(
+                        broker,
+                        to: port,
+                        "once",
+                        body,
+                        "\(broker.qos(end.qos).rawValue)",
+                        end.name
+                    )
+                    try await process.waitForLine(line)
                     if end.name == "kill" {
                         try await process.killNow()
                     } else {
@@ -111,7 +118,14 @@
                 }
             }
             try await process(broker, to: port, "finish").waitForEnd()
-            #expect(try await heard(messages, provider, broker) == bodies + ["over"])
+            var all = try await heard(messages, provider, broker)
+            if broker == .rabbitMQ, end.name == "kill" {
+                // Killed between the receipt and its note on the disk, a message without a session comes twice.
+                all = all.enumerated().filter { !all[..<$0.offset].contains($0.element) }.map(
+                    \.element
+                )
+            }
+            #expect(all == bodies + ["over"])
             await receiver.shutdown()
         }
 
