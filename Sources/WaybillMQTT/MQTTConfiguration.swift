@@ -180,11 +180,11 @@ public struct MQTTConfiguration: Sendable {
     ///
     /// False by default, which leaves the property out of CONNECT. A server may ignore the question.
     public var asksForResponseInformation = false
-    /// Whether a request with a reply fails at once with `rejected` when the server says that its topic has no subscriber
+    /// Whether a request of QoS 1 fails at once with `rejected` when its PUBACK says that the topic has no subscriber
     /// (MQTT 5, 3.4.2.1: No matching subscribers).
     ///
     /// False by default: a subscriber whose session the server keeps, or one of another server of a cluster, may not
-    /// count there. Servers say it for QoS 1 and 2 only.
+    /// count there.
     public var failsWithoutSubscribers: Bool {
         get { rare.failsWithoutSubscribers }
         set { rare.failsWithoutSubscribers = newValue }

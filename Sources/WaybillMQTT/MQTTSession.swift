@@ -81,10 +81,10 @@ final class MQTTSession: Sendable {
         state.withLock { !$0.owner.isSame(as: packet.clientIdentifier) }
     }
 
-    /// The number of messages that no connection has.
+    /// The number of unanswered packets that no connection has.
     var parkedCount: Int {
         guard case .parked(let session) = state.withLock({ $0.place }) else { return 0 }
-        return session.messageCount
+        return session.unansweredCount
     }
 
     /// Whether the app has discarded the session: no message stays stored.

@@ -74,14 +74,14 @@ final class SSEEngine: Sendable {
     func heed(_ hint: ConnectionHint) {
         let consequences = state.withLock { state in
             if hint != .retryNow { state.isPaused = hint == .pause }
+            switch hint {
+            case .pause: left?.pause()
+            case .resume: left?.resume()
+            default: break
+            }
             return state.streams.valuesInKeyOrder.map { $0.note(hint) }
         }
         for consequence in consequences { consequence.carryOut() }
-        switch hint {
-        case .pause: left?.pause()
-        case .resume: left?.resume()
-        default: break
-        }
     }
 
     // MARK: Requests
@@ -171,6 +171,7 @@ final class SSEEngine: Sendable {
 
     /// Begins to send what an earlier process has left.
     private func beginLeft(_ request: Request) {
+        guard !state.withLock({ $0.isPaused }) else { return }
         left?.begin(request.chain) { [self] request, options in
             try await answer(to: check.plan(request, options), request, options)
         }

@@ -23,7 +23,7 @@ final class SSELeftMessages: Sendable {
     private enum State: Sendable {
         case idle
         case running(Task<Void, Never>, Work)
-        /// The task of before ends soon.
+        /// The task was cancelled and is about to end.
         case paused(Task<Void, Never>, Work)
         case ended
     }
@@ -52,7 +52,12 @@ final class SSELeftMessages: Sendable {
         _ chain: RequestChain?,
         _ send: @escaping @Sendable (Request, SendOptions) async throws -> Receipt
     ) {
-        let work: Work = { [self] in try? await run(chain, send) }
+        guard !left.isEmpty else { return }
+        let work: Work = { [self] in
+            // Without a result it was cancelled.
+            guard (try? await run(chain, send)) != nil else { return }
+            state.withLock { if case .running = $0 { $0 = left.isEmpty ? .idle : .ended } }
+        }
         state.withLock { state in
             switch state {
             case .idle: state = .running(Task { @concurrent in await work() }, work)
@@ -113,6 +118,7 @@ final class SSELeftMessages: Sendable {
                     finish(item.message, error)
                     continue
                 }
+                try Task.checkCancellation()
                 do {
                     try await self.send(item, send)
                     schedule.restart()
@@ -160,6 +166,8 @@ final class SSELeftMessages: Sendable {
                 error.code == .unauthorized && item.attempts == nil && item.message.needsToken
             let mayPass = error.isRetryable || error.code == .interceptorFailed || lacksToken
             guard error.code != .shutDown, !mayPass else { throw error }
+            // Interceptors give up, too, when the app disconnects.
+            try Task.checkCancellation()
             finish(item.message, error)
         }
     }

@@ -99,7 +99,12 @@ final class WebSocketSession: Sendable {
                 configuration: wire,
                 at: link.timers.now
             )
-            session = WebSocketSession(core, configuration, link, to: route.address.hostField)
+            session = WebSocketSession(
+                core,
+                configuration,
+                link,
+                to: route.address.endpoint.description
+            )
         } catch {
             link.stream.close()
             throw WaybillError(.upgradeInvalid(error))
@@ -148,10 +153,11 @@ final class WebSocketSession: Sendable {
             // The error that broke the stream follows in `handleEnd`.
             case .closed(let closure) where closure.isLoss: break
             case .closed(let closure):
-                let code = WebSocketClient.Closure(closure).code.rawValue
-                configuration.log(.inbound, "Close \(code)", byteCount: 0)
                 deliver(batch)
                 batch = []
+                if case .closed(let code, _, _) = closure, code != .abnormalClosure {
+                    configuration.log(.inbound, "Close \(code.rawValue)", byteCount: 0)
+                }
                 finish(closure, LinkError(closure).map { WaybillError($0) })
             case .violationAhead:
                 deliver(batch)
@@ -261,13 +267,15 @@ final class WebSocketSession: Sendable {
 
     func send(_ kind: WebSocketMessage.Kind, _ payload: Payload) async throws {
         // Before an answer can come.
-        configuration.log(
-            .outbound,
-            kind == .text ? "text" : "binary",
-            payload,
-            byteCount: payload.count
-        )
-        events.report(.sent(topic: nil, byteCount: payload.count))
+        if state.withLock({ $0.life == .open && $0.closure == nil }) {
+            configuration.log(
+                .outbound,
+                kind == .text ? "text" : "binary",
+                payload,
+                byteCount: payload.count
+            )
+            events.report(.sent(topic: nil, byteCount: payload.count))
+        }
         let pause: SendPause
         do throws(WebSocketSendError) {
             pause = try driver.send { (core, _) throws(WebSocketSendError) in

@@ -54,6 +54,21 @@ import WireTestSupport
         func messageWasDropped() { dropped.change { $0 += 1 } }
     }
 
+    @Test("Where a transport acknowledges what is taken, the policy neither drops nor counts")
+    func toldMessages() async throws {
+        let taken = LockedBox(0)
+        let (messages, feed) = Messages<Message>.makeStream(
+            policy: BufferPolicy(.dropOldest, messageLimit: 2),
+            onTaken: { _ in taken.change { $0 += 1 } }
+        )
+        feed.deliver((1...10).map { text($0) })
+        feed.finish()
+        var count = 0
+        for try await _ in messages { count += 1 }
+        #expect(count == 10)
+        #expect(taken.value == 10)
+    }
+
     @Test("Cancelling ends a loop at once, whatever its iterator holds", arguments: [false, true])
     func cancelEndsAtOnce(asResults: Bool) async throws {
         let (messages, feed) = Messages<Message>.makeStream()

@@ -48,6 +48,9 @@ package struct MQTTSessionState: Sendable {
     /// - Complexity: O(waiting messages).
     package var queuedByteCount: Int { publisher.queue.byteCount }
 
+    /// The number of packets that the server has not answered yet.
+    package var unansweredCount: Int { publisher.unansweredCount }
+
     /// The number of outbound messages, in flight and queued.
     package var messageCount: Int { publisher.inflight.count + publisher.queue.count }
 

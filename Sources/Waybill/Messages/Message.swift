@@ -58,9 +58,9 @@ public struct Message: Sendable {
         /// where the server sent them.
         public var subscriptionIdentifiers: [UInt32] = []
 
-        /// The number of the message among those of its event stream and the stream's openings and comments.
+        /// Orders the message among the messages and stream events of its transport; later ones have higher serials.
         ///
-        /// Only while the transport has an observer of these, so that a service can put all of them in order.
+        /// Only while the transport has an observer of stream events.
         public var serial: UInt64?
 
         /// Makes details without any value.

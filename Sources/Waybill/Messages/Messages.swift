@@ -220,6 +220,7 @@ public struct MessageFeed: Sendable {
             messages.map { message in
                 var told = message
                 told.delivery = ObservedDelivery(message, onTaken)
+                told.isBoundedByPeer = true
                 return told
             }
         )

@@ -9,7 +9,7 @@ public struct TransportStatistics: Hashable, Sendable {
     /// The requests that the server has not answered yet, also those that wait for room in the window.
     ///
     /// Over MQTT these are sends of QoS 1 and 2, subscriptions and their ends; over STOMP all that ask for a receipt;
-    /// over event streams the HTTP requests of sends.
+    /// over event streams the sends that have a connection.
     public var inFlightCount = 0
     /// The bytes of memory of received messages, until the app takes them.
     public var waitingByteCount = 0

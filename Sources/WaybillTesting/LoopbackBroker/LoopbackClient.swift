@@ -92,7 +92,8 @@ extension MQTTLoopbackClient {
             guard !core.isFinished else { return (false, false) }
             core.send(message)
             // Counted now and then, since that takes long.
-            let isCounted = core.outgoingMessageCount % 256 == 255
+            let isCounted =
+                core.outgoingMessageCount % 256 == 255 || message.payload.wireByteCount > 1 << 16
             return (true, isCounted && core.queuedByteCount > LoopbackClientLimit.byteCount)
         }
         if isFull { abandon() }
