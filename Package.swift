@@ -222,7 +222,7 @@ let package = Package(
             name: "TransportTestSupport",
             dependencies: [
                 "Waybill", "WaybillMQTT", "WaybillSSE", "WaybillSTOMP", "WaybillTesting",
-                "WaybillLink", "WireCore",
+                "WaybillLink", "WireCore", "WireTestSupport",
             ],
             path: "Tests/TransportTestSupport",
             swiftSettings: settings

@@ -1,11 +1,13 @@
 package import Testing
 import WaybillTesting
+import WireTestSupport
 
 /// Runs each test of a suite in a simulated world of its own, where the platform has one.
 ///
 /// A test then has one thread and simulated time, so that ``untilQuiet()`` is exact and a busy machine changes
 /// nothing. A test must not use threads, files or sockets; a ``LoopbackBroker`` listens in the world. Without
-/// simulations, as with a sanitizer, the test runs on the system's threads and clock.
+/// simulations, as with a sanitizer, the test runs on the system's threads and clock. In both cases bytes that differ
+/// from a script of the test (``ScriptRecord``) are a failure.
 package struct InSimulation: SuiteTrait, TestTrait, TestScoping {
     package var isRecursive: Bool { true }
 
@@ -14,8 +16,11 @@ package struct InSimulation: SuiteTrait, TestTrait, TestScoping {
         testCase: Test.Case?,
         performing function: @Sendable @concurrent () async throws -> Void
     ) async throws {
+        guard testCase != nil else { return try await function() }
         let isOutside = test.traits.contains { $0 is OutsideSimulation }
-        guard testCase != nil, Simulation.isAvailable, !isOutside else {
+        let scripts = ScriptRecord()
+        defer { scripts.report() }
+        guard Simulation.isAvailable, !isOutside else {
             #if WAYBILL_THREAD_SANITIZER
                 // On threads, a slow machine lets simulated time run ahead of a task. The sanitizer ends the process at
                 // a data race, which is all that it looks for here; what the test expects is checked in a world.
@@ -25,7 +30,7 @@ package struct InSimulation: SuiteTrait, TestTrait, TestScoping {
                     }
                 }
             #endif
-            return try await function()
+            return try await scripts.watch(function)
         }
         var options = Simulation.Options()
         // What a test records counts once, and it looks after its remains itself.
@@ -36,7 +41,9 @@ package struct InSimulation: SuiteTrait, TestTrait, TestScoping {
         let body = Self.escaping(function)
         for seed in Simulation.seeds(1) {
             try await Simulation.run(seed: seed, options: options, name: test.name) { _ in
-                try await body()
+                try await WaitLimits.$longest.withValue(.seconds(5)) {
+                    try await scripts.watch(body)
+                }
             }
         }
     }

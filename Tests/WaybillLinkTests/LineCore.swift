@@ -1,5 +1,7 @@
+import Testing
 import WaybillLink
 import WireCore
+import WireTestSupport
 
 #if canImport(Glibc)
     import Glibc
@@ -90,11 +92,6 @@ final class Recorder: Sendable {
     private struct State {
         var events: [LineCore.Event] = []
         var ends: [LinkError?] = []
-        var waiters: [(count: Int, ends: Int, CheckedContinuation<Void, Never>)] = []
-
-        func isReached(_ count: Int, _ ends: Int) -> Bool {
-            events.count >= count && self.ends.count >= ends
-        }
     }
 
     private let state = Locked(State())
@@ -116,24 +113,24 @@ final class Recorder: Sendable {
     func hearEnd(_ error: LinkError? = nil) { note { $0.ends.append(error) } }
 
     private func note(_ body: (inout State) -> Void) {
-        let ready = state.withLock { state in
-            body(&state)
-            let waiters = state.waiters
-            state.waiters = waiters.filter { !state.isReached($0.count, $0.ends) }
-            return waiters.filter { state.isReached($0.count, $0.ends) }.map { $0.2 }
-        }
-        for waiter in ready { waiter.resume() }
+        state.withLock { body(&$0) }
     }
 
-    /// Waits until this many events and ends were recorded.
-    func wait(events count: Int = 0, ends: Int = 0) async {
-        await withCheckedContinuation { continuation in
-            let isReached = state.withLock { state in
-                if state.isReached(count, ends) { return true }
-                state.waiters.append((count, ends, continuation))
-                return false
+    /// Waits until this many events and ends were recorded; otherwise records what was heard instead.
+    func wait(
+        events count: Int = 0,
+        ends: Int = 0,
+        _ location: SourceLocation = #_sourceLocation
+    ) async {
+        do {
+            try await waitUntil(within: .seconds(30)) {
+                state.withLock { $0.events.count >= count && $0.ends.count >= ends }
             }
-            if isReached { continuation.resume() }
+        } catch {
+            Issue.record(
+                "\(events.count) events and the ends \(self.ends) instead of \(count) and \(ends) ends",
+                sourceLocation: location
+            )
         }
     }
 }

@@ -166,6 +166,8 @@ import WireTestSupport
         sending.cancel()
         await #expect(throws: CancellationError.self) { try await sending.value }
         try await waitUntil { "\(transport.states.current)".hasPrefix("disconnected") }
+        #expect(silent.failures == [])
+        #expect(silent.isComplete)
     }
 
     @Test("Without connecting on demand, a request fails until the app connects")

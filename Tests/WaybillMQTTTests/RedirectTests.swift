@@ -30,7 +30,10 @@ struct RedirectTests {
         let (transport, provider) = try scripted([first, second], version: .v5, clock: clock)
         try await provider.request(.connect)
         try await waitUntil { "\(transport.states.current)".hasPrefix("waiting") }
-        guard case .waiting(_, let cause) = transport.states.current else { return }
+        guard case .waiting(_, let cause) = transport.states.current else {
+            Issue.record("\(transport.states.current)")
+            return
+        }
         #expect(cause.isServerBusy && cause.code == .connectionLost)
         clock.advance(by: .seconds(4))
         #expect(!second.hasReached(2))

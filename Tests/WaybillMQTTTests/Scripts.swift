@@ -14,6 +14,7 @@ func scripted(
     var configuration = MQTTConfiguration(version: version)
     configuration.clientIdentifier = "c"
     change(&configuration)
+    ScriptRecord.note(scripts)
     let transport = try MQTTTransport(
         scripts: scripts,
         clock: clock,

@@ -230,6 +230,8 @@ struct StoredSessionTests {
         await expectError(.shutDown) { try await sending.value }
         try await slow.isStored.value()
         try await waitUntil { slow.messages().isEmpty }
+        #expect(script.failures == [])
+        #expect(script.isComplete)
         await transport.shutdown()
     }
 

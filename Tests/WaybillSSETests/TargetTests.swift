@@ -6,6 +6,12 @@ import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
+/// For tests of compressed replies.
+private let decodes = ConditionTrait.enabled(
+    if: HTTPContentDecoder.acceptedCodings != nil,
+    "the system has no zlib"
+)
+
 @Suite("Event stream transport: targets and replies", .inSimulation, .timeLimit(.minutes(30)))
 struct TargetTests {
     @Test(
@@ -24,9 +30,8 @@ struct TargetTests {
         await transport.shutdown()
     }
 
-    @Test("A compressed reply that was cut short is no reply")
+    @Test("A compressed reply that was cut short is no reply", decodes)
     func cutReply() async throws {
-        guard HTTPContentDecoder.acceptedCodings != nil else { return }
         let whole: [UInt8] = [
             31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 203, 72, 205, 201, 201, 87, 200, 64, 39, 1, 227, 81,
             61, 141, 23, 0, 0, 0,
@@ -50,9 +55,8 @@ struct TargetTests {
         }
     }
 
-    @Test("A stream of several gzip members is one stream", arguments: [true, false])
+    @Test("A stream of several gzip members is one stream", decodes, arguments: [true, false])
     func members(_ isWhole: Bool) async throws {
-        guard HTTPContentDecoder.acceptedCodings != nil else { return }
         let members: [[UInt8]] = [
             [
                 31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 75, 73, 44, 73, 180, 82, 72, 228, 226, 2, 0, 126,

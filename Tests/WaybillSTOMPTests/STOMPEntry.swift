@@ -97,6 +97,7 @@ func scripted(
     var configuration = STOMPConfiguration()
     configuration.versions = [.v1_2]
     change(&configuration)
+    ScriptRecord.note(scripts)
     let transport = try STOMPTransport(
         scripts: scripts,
         clock: clock,

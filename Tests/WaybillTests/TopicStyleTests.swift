@@ -94,7 +94,10 @@ import WaybillTesting
                 ["/topic/chat.lobby"],
             ]
         )
-        guard case .send(let options) = mock.requests[1].command else { return }
+        guard case .send(let options) = mock.requests[1].command else {
+            Issue.record("\(mock.requests[1].command)")
+            return
+        }
         #expect(options.responseTopic == "/topic/answers.ada")
     }
 }

@@ -355,7 +355,7 @@ final class Call<Value: Sendable>: Sendable {
 /// Waits until the condition is true.
 func until(sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () -> Bool) async {
     do { try await waitUntil(isSo) } catch {
-        Issue.record("not so in time", sourceLocation: sourceLocation)
+        Issue.record("\(error)", sourceLocation: sourceLocation)
     }
 }
 

@@ -48,7 +48,10 @@ struct ConnectionReadTimeoutTests {
         #expect("\(bench.transport.states.current)" == "connected")
         bench.clock.advance(by: .nanoseconds(1))
         let state = await watch.until("waiting (connectionLost")
-        guard case .waiting(_, let cause)? = state else { return }
+        guard case .waiting(_, let cause)? = state else {
+            Issue.record("\(String(describing: state))")
+            return
+        }
         #expect(cause.message.contains("sign of life"))
         await bench.comeBack(&watch)
         try await bench.provider.request(.say("back"))
