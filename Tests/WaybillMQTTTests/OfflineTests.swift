@@ -17,13 +17,13 @@ struct OfflineTests {
 
     /// A transport that has lost its connection. Its next attempt comes after 10 ms of the clock.
     private func offline(
-        _ next: ScriptedByteStream,
-        _ clock: ManualClock,
+        _ next: ScriptedByteStream...,
+        clock: ManualClock,
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) async throws -> (MQTTTransport, Provider<MQTTEntry>) {
         let lost = ScriptedByteStream.accepted(.skip(6), .reset)
         let refused = ScriptedByteStream(.expect(Packet.connect), .finish)
-        let (transport, provider) = try scripted([lost, refused, next], clock: clock, change)
+        let (transport, provider) = try scripted([lost, refused] + next, clock: clock, change)
         try await provider.request(.send("x"))
         try await waitUntil {
             "\(transport.states.current)".hasPrefix("waiting") && refused.isComplete
@@ -63,7 +63,7 @@ struct OfflineTests {
             .expect(publish(1, 0x61) + publish(2, 0x62) + publish(3, 0x63)),
             .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2, 0x40, 2, 0, 3])
         )
-        let (transport, provider) = try await offline(next, clock)
+        let (transport, provider) = try await offline(next, clock: clock)
         let sends = try await send(["a", "b", "c"], provider, clock)
         clock.advance(by: .milliseconds(10))
         for send in sends { _ = try await send.value }
@@ -75,10 +75,14 @@ struct OfflineTests {
     func atMostOnce() async throws {
         let clock = ManualClock()
         let next = ScriptedByteStream(.expect(Packet.connect))
-        let (transport, provider) = try await offline(next, clock)
+        let (transport, provider) = try await offline(next, clock: clock)
         let sends = try await send(["a"], qos: .atMostOnce, provider, clock)
         clock.advance(by: .seconds(10))
         await expectError(.notConnected) { try await sends[0].value }
+        // The attempt was made, and nothing else was sent.
+        await untilQuiet()
+        #expect(next.failures == [])
+        #expect(next.isComplete)
         await transport.shutdown()
     }
 
@@ -86,7 +90,7 @@ struct OfflineTests {
     func queuedAtMostOnce() async throws {
         let clock = ManualClock()
         let next = ScriptedByteStream.accepted(.expect([0x30, 0x04, 0, 1, 0x74, 0x61]))
-        let (transport, provider) = try await offline(next, clock) {
+        let (transport, provider) = try await offline(next, clock: clock) {
             $0.offlineQueue.includesUnacknowledged = true
         }
         let sends = try await send(["a"], qos: .atMostOnce, provider, clock)
@@ -110,7 +114,7 @@ struct OfflineTests {
             .expect(publish(1, left[0]) + publish(2, left[1])),
             .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2])
         )
-        let (transport, provider) = try await offline(next, clock) {
+        let (transport, provider) = try await offline(next, clock: clock) {
             $0.offlineQueue.messageLimit = 2
             $0.offlineQueue.overflow = policy
         }
@@ -126,29 +130,55 @@ struct OfflineTests {
     @Test("The bytes of the queue are bounded, too")
     func byteLimit() async throws {
         let clock = ManualClock()
-        let (transport, provider) = try await offline(
-            ScriptedByteStream(.expect(Packet.connect)),
-            clock
-        ) {
+        let next = ScriptedByteStream.accepted(
+            .expect([0x32, 0x07, 0, 1, 0x74, 0, 1, 0x61, 0x62] + publish(2, 0x65)),
+            .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2])
+        )
+        let (transport, provider) = try await offline(next, clock: clock) {
             $0.offlineQueue.byteLimit = 3
         }
-        let sends = try await send(["ab", "cd"], provider, clock)
+        let sends = try await send(["ab", "cd", "e"], provider, clock)
         await expectError(.limitExceeded) { try await sends[1].value }
+        clock.advance(by: .milliseconds(10))
+        _ = try await (sends[0].value, sends[2].value)
+        #expect(next.failures == [])
+        #expect(next.isComplete)
+        await transport.shutdown()
+    }
+
+    @Test("A send that waits at the shutdown fails, and is not sent")
+    func shutDownWhileWaiting() async throws {
+        let clock = ManualClock()
+        let next = ScriptedByteStream()
+        let (transport, provider) = try await offline(next, clock: clock)
+        let sends = try await send(["a"], provider, clock)
         await transport.shutdown()
         await expectError(.shutDown) { try await sends[0].value }
+        clock.advance(by: .seconds(60))
+        await untilQuiet()
+        // No byte has come.
+        #expect(next.isComplete)
     }
 
     @Test("A send that has waited too long fails, and is not sent")
     func timeToLive() async throws {
         let clock = ManualClock()
         let silent = ScriptedByteStream(.expect(Packet.connect))
-        let (transport, provider) = try await offline(silent, clock) {
+        let back = ScriptedByteStream.accepted(.expect(publish(1, 0x62)), .reply([0x40, 2, 0, 1]))
+        let (transport, provider) = try await offline(silent, back, clock: clock) {
             $0.offlineQueue.timeToLive = .seconds(2)
         }
         let sends = try await send(["a"], provider, clock)
         clock.advance(by: .seconds(2))
         let error = await expectError(.timedOut) { try await sends[0].value }
         #expect(error?.topic == "t")
+        // The attempt that gets no answer ends, and the next one finds nothing to send.
+        try await waitUntil(moving: { clock.advance(by: .seconds(1)) }) {
+            "\(transport.states.current)" == "connected"
+        }
+        try await provider.request(.send("b", qos: .atLeastOnce))
+        #expect(silent.failures == [] && back.failures == [])
+        #expect(back.isComplete)
         await transport.shutdown()
     }
 
@@ -156,7 +186,7 @@ struct OfflineTests {
     func cancelled() async throws {
         let clock = ManualClock()
         let next = ScriptedByteStream.accepted(.expect(publish(1, 0x62)), .reply([0x40, 2, 0, 1]))
-        let (transport, provider) = try await offline(next, clock)
+        let (transport, provider) = try await offline(next, clock: clock)
         let sends = try await send(["a", "b"], provider, clock)
         sends[0].cancel()
         await #expect(throws: CancellationError.self) { try await sends[0].value }

@@ -99,6 +99,31 @@ struct FailureTests {
         #expect(try again.receivedIdentifiers() == [5])
     }
 
+    @Test("What is set of a message while the file refuses it is written with it later")
+    func setDuringTheWrite() async throws {
+        let temporary = try refusing()
+        let gate = Gate()
+        let store = try SQLiteSessionStore(
+            path: temporary.path,
+            options: .init(synchronization: .batched(within: .seconds(3_600))),
+            now: gate.now
+        )
+        gate.close()
+        let refused = try store.insert(bad)
+        let id = try store.insert(TemporaryStore.message(7))
+        let flushing = Task { try await store.flush() }
+        await gate.waitUntilReached()
+        store.setStage(.released, of: id) {}
+        store.setSuspiciousEnds(3, of: id)
+        gate.open()
+        await #expect(throws: SQLiteStoreError.self) { try await flushing.value }
+        store.remove(refused)
+        try await store.flush()
+        let message = try store.messages().last
+        #expect(message?.id == id && message?.stage == .released)
+        #expect(message?.suspiciousEnds == 3)
+    }
+
     @Test("A refused transaction fails its callers, and the store goes on")
     func refused() async throws {
         let temporary = try refusing()

@@ -223,6 +223,24 @@ import WireTestSupport
         #expect(try store.pendingUnsubscribes() == [])
     }
 
+    @Test("What is set of a message that waits to be written is written with it")
+    func setBeforeTheWrite() throws {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open { $0.synchronization = .batched(within: .seconds(3_600)) }
+        #expect(try store.beginSession("ada"))
+        let id = try store.insert(TemporaryStore.message(1))
+        store.setStage(.released, of: id) {}
+        store.setSuspiciousEnds(3, of: id)
+        #expect(store.waiting.messages == 1)
+        #expect(try store.messages().map(\.stage) == [.released])
+        #expect(try store.messages().map(\.suspiciousEnds) == [3])
+        store.close()
+        let again = try temporary.open()
+        #expect(try again.beginSession("ada"))
+        #expect(try again.messages().map(\.stage) == [.released])
+        #expect(try again.messages().map(\.suspiciousEnds) == [3])
+    }
+
     @Test("A batched message is accepted at once, and written by a flush or in time")
     func batched() async throws {
         let temporary = try TemporaryStore()

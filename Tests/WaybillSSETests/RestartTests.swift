@@ -95,6 +95,24 @@ struct RestartTests {
         withExtendedLifetime(messages) {}
     }
 
+    @Test("No more than 1,024 stream events wait, however many were asked for")
+    func countOfEvents() async throws {
+        let server = HTTPServer([.open(Say.stream(""))])
+        let transport = try server.transport()
+        let events = transport.streamEvents(bufferingNewest: 5_000)
+        let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
+        server.send((1...1_100).map { ":\($0)\n" }.joined())
+        await untilQuiet()
+        await transport.shutdown()
+        var comments: [String] = []
+        for await event in events {
+            if case .comment(_, let text) = event { comments.append(text) }
+        }
+        #expect(comments.count == 1_024)
+        #expect(comments.first == "77" && comments.last == "1100")
+        withExtendedLifetime(messages) {}
+    }
+
     @Test("One stream is requested again after its last event; its listeners notice nothing")
     func restart() async throws {
         let server = HTTPServer([

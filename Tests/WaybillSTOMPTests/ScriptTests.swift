@@ -155,6 +155,44 @@ struct ScriptTests {
         _ = await (lost.result, reader.result)
     }
 
+    @Test("A message of the connection before is acknowledged over no other connection")
+    func acknowledgedTooLate() async throws {
+        let subscribe =
+            "SUBSCRIBE\nid:1\ndestination:t\nack:client-individual\nreceipt:1\n\n\0"
+        func message(_ name: String) -> String {
+            "MESSAGE\ndestination:t\nmessage-id:\(name)\nsubscription:1\nack:\(name)\n\n\(name)\0"
+        }
+        let first = Self.accepted(
+            .expect(subscribe),
+            .reply(Self.subscribed + message("a")),
+            .expect("SEND\ncontent-length:1\ndestination:t\nreceipt:2\n\nx\0"),
+            .reset
+        )
+        let second = Self.accepted(
+            .expect(subscribe),
+            .reply(Self.subscribed + message("b")),
+            .expect("ACK\nid:b\n\n\0"),
+            .expect("SEND\ncontent-length:1\ndestination:t\nreceipt:2\n\ny\0"),
+            .reply("RECEIPT\nreceipt-id:2\n\n\0")
+        )
+        let (transport, provider) = try scripted([first, second])
+        let messages = try await provider.messages(.subscribe("t", .clientIndividual))
+        await expectError(.connectionLost) { try await provider.request(.send("x", to: "t")) }
+        try await waitUntil { second.hasReached(5) || second.failures != [] }
+        // Taken over the second connection, which does not know the message `a`.
+        let heard = LineLog()
+        let reader = Task {
+            for try await message in messages { heard.append(message.text ?? "") }
+        }
+        await untilQuiet()
+        #expect(heard.all == ["a", "b"])
+        try await provider.request(.send("y", to: "t"))
+        #expect(first.failures == [] && second.failures == [])
+        #expect(second.isComplete)
+        await transport.shutdown()
+        _ = await reader.result
+    }
+
     @Test(
         "An ERROR that names the destination is the refusal of its request, which no retry can help"
     )
@@ -370,6 +408,7 @@ struct ScriptTests {
         #expect("\(transport.states.current)" == "connected")
         clock.advance(by: .seconds(2))
         #expect("\(transport.states.current)".hasPrefix("disconnected (connectionLost: nothing"))
+        #expect(script.failures == [] && script.hasReached(7))
     }
 
     @Test("A disconnect gets its receipt, although a slow consumer held the server back")

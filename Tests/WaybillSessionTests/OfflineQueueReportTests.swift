@@ -86,4 +86,60 @@ struct OfflineQueueReportTests {
         #expect(before.map(\.dropReason) == reasons)
         #expect(queue.count == 0)
     }
+
+    @Test(
+        "A send that a connection did not take goes back to its place, with its deadline and bytes"
+    )
+    func putBack() async throws {
+        let queue = queue(.fail)
+        let errors = Locked<[WaybillError.Code]>([])
+        let sent = Locked<[Int]>([])
+        for byteCount in [4, 6] {
+            let item = OfflineQueue<Int>.Item(
+                topic: "t",
+                byteCount: byteCount,
+                timeout: .seconds(5),
+                send: { connection throws(WaybillError) in
+                    guard connection > 0 else { throw WaybillError(.notConnected, "over") }
+                    sent.withLock { $0.append(byteCount) }
+                },
+                fail: { error in errors.withLock { $0.append(error.code) } }
+            )
+            _ = try queue.append(item)
+        }
+        clock.advance(by: .seconds(3))
+        #expect(throws: WaybillError.self) { try queue.flush(to: 0) }
+        #expect(queue.count == 2)
+        // The bytes of the first one count as before.
+        #expect(queue.withdraw(2) && !append(7, to: queue))
+        clock.advance(by: .milliseconds(1_999))
+        #expect(queue.count == 1 && errors.withLock { $0 } == [])
+        clock.advance(by: .milliseconds(1))
+        #expect(queue.count == 0)
+        #expect(errors.withLock { $0 } == [.timedOut])
+        // Nothing is left that a later connection would send.
+        try queue.flush(to: 1)
+        #expect(sent.withLock { $0 } == [] && clock.timerCount == 0)
+    }
+
+    @Test("Sends that a connection did not take keep their order")
+    func orderOfPutBack() throws {
+        let queue = queue(.fail)
+        let sent = Locked<[Int]>([])
+        for byteCount in [1, 2] {
+            let item = OfflineQueue<Int>.Item(
+                byteCount: byteCount,
+                timeout: nil,
+                send: { connection throws(WaybillError) in
+                    guard connection > 0 else { throw WaybillError(.notConnected, "over") }
+                    sent.withLock { $0.append(byteCount) }
+                },
+                fail: { _ in }
+            )
+            _ = try queue.append(item)
+        }
+        #expect(throws: WaybillError.self) { try queue.flush(to: 0) }
+        try queue.flush(to: 1)
+        #expect(sent.withLock { $0 } == [1, 2])
+    }
 }
