@@ -116,6 +116,9 @@ struct SimulationWorkload: Sendable {
         try await Task.sleep(for: detection + .seconds(60))
         ledger.isWell = true
         try await probe(clients, broker, world, ledger)
+        for client in clients {
+            try await SimulatedListeners(client, broker, service, in: world).run()
+        }
         checkNothingIsLeft(clients, broker, world)
         try await idle(clients, broker, world, ledger)
     }

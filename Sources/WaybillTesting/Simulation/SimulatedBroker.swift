@@ -83,13 +83,15 @@ public final class SimulatedBroker: Sendable {
     ///   - body: The body.
     ///   - topic: The topic; over STOMP the destination, and over HTTP the path without its first slash.
     ///   - qos: The quality of service; over MQTT alone, and not more than a subscription asks for.
+    ///   - headers: The headers; over MQTT 5 user properties. In an event stream, `event` is the type of the event.
     public func publish(
         _ body: Payload,
         to topic: String,
-        qos: QoS = .atMostOnce
+        qos: QoS = .atMostOnce,
+        headers: Headers = [:]
     ) {
         scheduler.calmly {
-            loopback.publish(body, to: topic, qos: qos, at: scheduler.loopNow)
+            loopback.publish(body, to: topic, qos: qos, headers: headers, at: scheduler.loopNow)
         }
     }
 

@@ -43,11 +43,15 @@ final class EventSourceApp: @unchecked Sendable {
         source.onOpen { [weak self] in
             self?.handle { $0.expect(.open, "onOpen") }
         }
-        source.onMessage { [weak self] event in
+        let take: @Sendable (EventSource.Event) -> Void = { [weak self] event in
             self?.handle {
-                $0.expect(.open, "onMessage")
-                $0.reader.take(Int(event.data), event.lastEventID)
+                $0.expect(.open, "a handler of events")
+                $0.reader.take(Int(event.data), event.lastEventID, event.type)
             }
+        }
+        source.onMessage(take)
+        for type in EventReader.types.dropFirst() {
+            source.addEventListener(type, handler: take)
         }
         source.onComplete { [weak self] completion in
             self?.handle { $0.complete(completion) }

@@ -421,15 +421,25 @@ final class EventReader: @unchecked Sendable {
         self.ledger = ledger
     }
 
+    /// The types of events; an event of the type `message` names none.
+    static let types = ["message", "price", "news"]
+
+    /// The type of the event with a number.
+    static func type(of number: Int) -> String { types[number % types.count] }
+
     func take(_ message: Message) {
-        take(message.number, message.id?.description)
+        take(message.number, message.id?.description, message.details?.eventType ?? "message")
     }
 
-    func take(_ number: Int?, _ id: String?) {
+    func take(_ number: Int?, _ id: String?, _ type: String) {
         world.note("\(name) takes \(number ?? -1) of \(topic)")
         guard let number, let id = id.flatMap({ Int($0) }) else {
             return world.fail("\(name) has received an event of \(topic) that was never published")
         }
+        world.expect(
+            type == Self.type(of: number),
+            "\(name) has heard \(number) of \(topic) with the type \(type)"
+        )
         if let next, number != next {
             world.fail("\(name) has heard \(number) of \(topic) instead of \(next)")
         }

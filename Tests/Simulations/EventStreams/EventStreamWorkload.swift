@@ -89,8 +89,7 @@ struct EventStreamWorkload: Sendable {
         for _ in 0..<world.size(of: "published", publishedCount) {
             try await Task.sleep(for: world.random(.zero ... .seconds(4)))
             for _ in 0..<world.pick(1, 1, 1, 10) { publish(apps, broker, ledger) }
-            let topic = "x\(world.random(0...2))"
-            broker.publish(Payload("\(ledger.takeNumber(topic))"), to: topic)
+            publish(to: "x\(world.random(0...2))", broker, ledger)
         }
         let rest = faultTime - world.elapsed
         if rest > .zero { try await Task.sleep(for: rest) }
@@ -115,8 +114,23 @@ struct EventStreamWorkload: Sendable {
         _ ledger: EventStreamLedger
     ) {
         for topic in apps.flatMap(\.topics) where ledger.isKnown(topic) {
-            broker.publish(Payload("\(ledger.takeNumber(topic))"), to: topic)
+            publish(to: topic, broker, ledger)
         }
+    }
+
+    /// Publishes the topic's next number, as an event of the type that belongs to it.
+    private func publish(
+        to topic: String,
+        _ broker: SimulatedBroker,
+        _ ledger: EventStreamLedger
+    ) {
+        let number = ledger.takeNumber(topic)
+        let type = EventReader.type(of: number)
+        broker.publish(
+            Payload("\(number)"),
+            to: topic,
+            headers: type == "message" ? [:] : ["event": type]
+        )
     }
 
     /// Expects that every stream stays open while there are no faults.
