@@ -38,7 +38,7 @@ struct RaceTests {
             }
             try await Task.sleep(for: world.random(.zero ... .seconds(3)))
         }
-        try await world.settle(within: .seconds(600))
+        try await world.recover(within: .seconds(600))
         // On a bad network Ada may not have entered both rooms yet.
         try await world.wait(for: "Ada is in both rooms", within: .seconds(600)) {
             entered.count == 2
@@ -70,10 +70,8 @@ struct RaceTests {
                 try await chat.say("\(number)", as: "ada", in: "lobby")
                 try await Task.sleep(for: world.random(.zero ... .seconds(3)))
             }
-            try await world.settle(within: .seconds(600))
-            try await world.wait(for: "the app is connected again", within: .seconds(300)) {
-                broker.connectionCount > 0
-            }
+            try await world.recover(within: .seconds(600))
+            world.expect(broker.connectionCount > 0, "the app is connected again")
             await transport.shutdown()
         }
     }

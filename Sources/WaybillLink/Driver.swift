@@ -117,7 +117,7 @@ package final class Driver<Core: ProtocolCore>: ByteStreamReceiver, Sendable {
     /// Suspends while many bytes are unsent.
     package func waitUntilDrained() async throws {
         let identifier = state.withLock { $0.makeWaiterIdentifier() }
-        await Suspension.wait { continuation in
+        await Suspension.wait(for: "room among the unsent bytes") { continuation in
             let mustWait = state.withLock { state in
                 if Task.isCancelled { return false }
                 if !state.isOver, state.byteCount <= DriverLimits.lowWaterMark { return false }

@@ -68,7 +68,7 @@ extension Locked where State: Sendable {
         _ opening: any WritableKeyPath<State, Opening<Value, Suspension.Continuation>> & Sendable,
         orElse cancel: () -> Void
     ) async throws(LinkError) -> Value {
-        await Suspension.wait { continuation in
+        await Suspension.wait(for: "a handshake") { continuation in
             let mustWait = withLock { state in
                 !Task.isCancelled && state[keyPath: opening].wait(continuation)
             }

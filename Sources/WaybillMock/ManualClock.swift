@@ -86,7 +86,7 @@ public final class ManualClock: Clock {
     /// - Throws: `CancellationError`.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
         let identifier = state.withLock { $0.makeIdentifier() }
-        await Suspension.wait { continuation in
+        await Suspension.wait(for: "the time of a manual clock") { continuation in
             let watchers = state.withLock { state -> [Suspension.Continuation]? in
                 let due = WireInstant(nanoseconds: deadline.offset.wireNanoseconds)
                 guard due > state.now, !Task.isCancelled else { return nil }
@@ -117,7 +117,7 @@ public final class ManualClock: Clock {
     /// Waits until so many tasks sleep by this clock, or until the waiting task is cancelled, as a test is whose time is up.
     public func waitForSleepers(_ count: Int = 1) async {
         let identifier = state.withLock { $0.makeIdentifier() }
-        await Suspension.wait { continuation in
+        await Suspension.wait(for: "tasks that sleep by a manual clock") { continuation in
             let mustWait = state.withLock { state in
                 guard state.sleepers.count < count, !Task.isCancelled else { return false }
                 state.watchers[identifier] = (count, continuation)

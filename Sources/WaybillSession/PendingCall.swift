@@ -56,7 +56,7 @@ package final class PendingCall<Answer: Sendable>: Sendable {
         sending send: () throws(WaybillError) -> Void,
         withdrawing withdraw: @Sendable (PendingCall) -> Void
     ) async throws -> Answer {
-        await Suspension.wait { continuation in
+        await Suspension.wait(for: "the answer to a call") { continuation in
             let isNew = state.withLock { state in
                 guard case .new = state else { return false }
                 state = .waiting(continuation)

@@ -43,7 +43,7 @@ package final class Promise<Value: Sendable>: Sendable {
             state.lastWaiter += 1
             return state.lastWaiter
         }
-        await Suspension.wait { continuation in
+        await Suspension.wait(for: "a result of the type \(Value.self)") { continuation in
             let mustWait = state.withLock { state in
                 guard state.result == nil else { return false }
                 guard !Task.isCancelled else {

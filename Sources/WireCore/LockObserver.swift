@@ -39,15 +39,46 @@ package enum LockObserver {
     ///   - didUnlock: Called after the lock is released, also when the body has thrown. Tasks that it runs may use
     ///     locks and thereby call it again; its own code must not.
     ///   - hold: Called with true before a section that no task may interrupt, and with false after it.
+    ///   - beginWait: Called before a task waits (``Suspension``), with what it waits for; returns the wait's number.
+    ///   - endWait: Called after the wait, with its number.
     package static func install(
         willLock: @escaping @Sendable () -> Void,
         didUnlock: @escaping @Sendable () -> Void,
-        hold: @escaping @Sendable (Bool) -> Void = { _ in }
+        hold: @escaping @Sendable (Bool) -> Void = { _ in },
+        beginWait: @escaping @Sendable (() -> String) -> UInt64? = { _ in nil },
+        endWait: @escaping @Sendable (UInt64) -> Void = { _ in }
     ) {
         #if os(Linux)
             _ = installed.storeIfNil(
-                Closures(willLock: willLock, didUnlock: didUnlock, hold: hold)
+                Closures(
+                    willLock: willLock,
+                    didUnlock: didUnlock,
+                    hold: hold,
+                    beginWait: beginWait,
+                    endWait: endWait
+                )
             )
+        #endif
+    }
+
+    /// Notes that the task waits.
+    ///
+    /// - Parameter reason: What it waits for, in words.
+    /// - Returns: The number of the wait; nil outside simulations.
+    @inlinable
+    package static func beginWait(_ reason: () -> String) -> UInt64? {
+        #if os(Linux) && (DEBUG || WAYBILL_SIMULATION)
+            current?.beginWait(reason) ?? nil
+        #else
+            nil
+        #endif
+    }
+
+    /// Notes that a wait has ended.
+    @inlinable
+    package static func endWait(_ wait: UInt64?) {
+        #if os(Linux) && (DEBUG || WAYBILL_SIMULATION)
+            if let wait { current?.endWait(wait) }
         #endif
     }
 
@@ -71,15 +102,21 @@ package enum LockObserver {
             @usableFromInline package let willLock: @Sendable () -> Void
             @usableFromInline package let didUnlock: @Sendable () -> Void
             @usableFromInline package let hold: @Sendable (Bool) -> Void
+            @usableFromInline package let beginWait: @Sendable (() -> String) -> UInt64?
+            @usableFromInline package let endWait: @Sendable (UInt64) -> Void
 
             init(
                 willLock: @escaping @Sendable () -> Void,
                 didUnlock: @escaping @Sendable () -> Void,
-                hold: @escaping @Sendable (Bool) -> Void
+                hold: @escaping @Sendable (Bool) -> Void,
+                beginWait: @escaping @Sendable (() -> String) -> UInt64?,
+                endWait: @escaping @Sendable (UInt64) -> Void
             ) {
                 self.willLock = willLock
                 self.didUnlock = didUnlock
                 self.hold = hold
+                self.beginWait = beginWait
+                self.endWait = endWait
             }
         }
 

@@ -42,22 +42,26 @@ package enum Suspension {
     /// microseconds each. Here the closure captures the actor and stays on it.
     ///
     /// - Parameters:
+    ///   - reason: What the task waits for, in words; a simulation shows it when no task goes on.
     ///   - actor: The caller's actor.
     ///   - body: Stores the continuation, or resumes it.
     ///   - cancel: Called when the task is cancelled, possibly before `body`; it must ensure that the continuation is
     ///     resumed.
     @inlinable
     package static func wait(
+        for reason: @autoclosure () -> String,
         isolation actor: isolated (any Actor)? = #isolation,
         _ body: (Continuation) -> Void,
         onCancel cancel: @Sendable () -> Void
     ) async {
+        let wait = LockObserver.beginWait(reason)
         await withTaskCancellationHandler {
             _ = actor
-            await wait(isolation: actor, body)
+            await suspend(isolation: actor, body)
         } onCancel: {
             LockObserver.uninterrupted(cancel)
         }
+        LockObserver.endWait(wait)
     }
 
     /// Suspends the task until its continuation is resumed; a cancellation does not end the wait.
@@ -66,7 +70,7 @@ package enum Suspension {
     ///   - actor: The caller's actor.
     ///   - body: Stores the continuation, or resumes it.
     @inlinable @inline(__always)
-    package static func wait(
+    package static func suspend(
         isolation actor: isolated (any Actor)? = #isolation,
         _ body: (Continuation) -> Void
     ) async {

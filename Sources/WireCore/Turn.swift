@@ -22,7 +22,7 @@ package struct Turn: Sendable {
     package static func giveWay(isolation actor: isolated (any Actor)? = #isolation) async {
         guard actor != nil else { return await Task.yield() }
         // Resumed exactly once, by the one task that holds it.
-        await Suspension.wait { continuation in
+        await Suspension.suspend { continuation in
             // Runs after the jobs that already wait for the actor.
             Task {
                 _ = actor

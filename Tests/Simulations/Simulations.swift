@@ -11,8 +11,8 @@
     /// `SERVICE` is the name of a ``SimulatedService``, or `restarts-` and that of an MQTT service, or of `stomp`, for
     /// an app that is killed and started again. With `losses-` instead, an MQTT broker also loses its sessions. With
     /// `poison-` the broker ends connections at a message, at a subscription, and above a quota. `all` takes one seed of
-    /// each in turn. `--shrink` limits the number of runs for making a failure smaller. The exit code is 1 when a seed has
-    /// failed.
+    /// each in turn. The first seed of each that fails is made smaller; `--shrink` limits the number of runs for that. The
+    /// exit code is 1 when a seed has failed.
     @main
     struct Simulations {
         private struct Sum {
@@ -115,7 +115,11 @@
         ) async {
             do {
                 let outcomes = Locked<[String: Int]>([:])
-                let report = try await Simulation.run(seed: seed, options: options) { world in
+                let report = try await Simulation.run(
+                    seed: seed,
+                    options: options,
+                    name: name
+                ) { world in
                     let found = try await workload(world)
                     outcomes.withLock { $0 = found }
                 }

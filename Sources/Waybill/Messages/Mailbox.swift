@@ -62,7 +62,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
         while true {
             if let found = try takeNow(onTake) { return found.elements }
             try Task.checkCancellation()
-            await Suspension.wait { continuation in
+            await Suspension.wait(for: "a stream of the type \(Element.self)") { continuation in
                 let mustWait = state.withLock { state in
                     guard state.waiting.isEmpty, state.end == nil, !Task.isCancelled else {
                         return false

@@ -144,7 +144,7 @@ final class BulkWindow: Sendable {
     }
 
     private func wait(forAtMost goal: Int) async {
-        await Suspension.wait { continuation in
+        await Suspension.wait(for: "the results of a sequence of entries") { continuation in
             let mustWait = state.withLock { state in
                 guard state.pendingCount > goal, !Task.isCancelled else { return false }
                 state.waiter = continuation

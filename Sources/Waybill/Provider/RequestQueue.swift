@@ -216,7 +216,7 @@ final class EnqueuedCall: RequestOutcome {
             state.lastWaiter += 1
             return state.lastWaiter
         }
-        await Suspension.wait { continuation in
+        await Suspension.wait(for: "the receipt of an enqueued entry") { continuation in
             let mustWait = state.withLock { state in
                 guard state.result == nil, !Task.isCancelled else { return false }
                 state.waiters[number] = continuation

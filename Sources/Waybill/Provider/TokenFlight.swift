@@ -83,7 +83,7 @@ final class TokenFlight: Sendable {
             state.withLock { $0.waiters.removeValue(forKey: identifier) }?.resume()
         }
         await memory.endingAtDisconnect(end) {
-            await Suspension.wait { continuation in
+            await Suspension.wait(for: "a token") { continuation in
                 let mustWait = state.withLock { state in
                     // Checked under the lock, so that `end` cannot miss the waiter.
                     let isOver = Task.isCancelled || memory.isDisconnected

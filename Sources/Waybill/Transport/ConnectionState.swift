@@ -159,11 +159,33 @@ public final class ConnectionStateSource: Sendable {
         var isOver = false
     }
 
+    /// Tells a simulation of each source.
+    ///
+    /// An object, because a closure behind a lock would be wrapped again at each access.
+    private final class Watch: Sendable {
+        let didMake: @Sendable (ConnectionStateSource) -> Void
+
+        init(_ didMake: @escaping @Sendable (ConnectionStateSource) -> Void) {
+            self.didMake = didMake
+        }
+    }
+
+    private static let watch = Locked<Watch?>(nil)
+
+    /// Has a simulation told of each source that is made; once per process.
+    package static func installWatch(
+        _ didMake: @escaping @Sendable (ConnectionStateSource) -> Void
+    ) {
+        watch.withLock { $0 = $0 ?? Watch(didMake) }
+    }
+
     private static let lagLimit = 64
     private let state = Locked(State())
 
     /// Makes a source in the state idle.
-    public init() {}
+    public init() {
+        Self.watch.withLock { $0 }?.didMake(self)
+    }
 
     /// The sequence that observers iterate over.
     public var states: ConnectionStates { ConnectionStates(self) }

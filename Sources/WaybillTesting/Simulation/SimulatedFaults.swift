@@ -15,8 +15,11 @@ public struct SimulatedFaults: Sendable {
         case shortWrite
         /// Bytes are long under way.
         case stall
-        /// A connection is reset; perhaps one end only hears of it.
+        /// A connection is reset. Both ends hear of it in a moment, except for an `unheardReset`.
         case reset
+        /// One end does not hear that its connection was reset, as behind a router that has lost its table: it learns when it
+        /// writes, or after a minute from the system's TCP keep-alive.
+        case unheardReset
         /// Nothing more comes from one end, which does not know.
         case halfClose
         /// Something in the middle closes both directions.
@@ -53,6 +56,10 @@ public struct SimulatedFaults: Sendable {
     public var latency = Duration.milliseconds(2)
     /// How long a connection lives on average; nil lets it live.
     public var connectionLife: Duration?
+    /// How many of a hundred ends do not hear that their connection was reset.
+    ///
+    /// An idle MQTT client then notices it with its next PINGREQ: with the default keep alive after up to a minute.
+    public var unheardResets = 20.0
     /// How often each broker restarts with what it knows, on average; nil for never.
     public var restarts: Duration?
     /// How often each broker restarts without it, on average; nil for never.
@@ -120,6 +127,7 @@ public struct SimulatedFaults: Sendable {
         varied.shortWrites = vary(shortWrites, &dice)
         varied.stalls = vary(stalls, &dice)
         varied.lateArrivals = vary(lateArrivals, &dice)
+        varied.unheardResets = vary(unheardResets, &dice)
         varied.connectionLife = vary(connectionLife, &dice)
         varied.restarts = vary(restarts, &dice)
         varied.losses = vary(losses, &dice)

@@ -14,6 +14,12 @@ final class SimulatedLine: @unchecked Sendable {
         var isCut = false
     }
 
+    /// When the system's TCP keep-alive has found out that the peer of a silent end has gone: at once where the peer's
+    /// system answers with a reset, else after all its questions.
+    private static let keepAliveTime = (
+        answered: Duration.seconds(60), unanswered: Duration.seconds(105)
+    )
+
     let network: SimulatedNetwork
     let number: Int
     /// How many bytes an end takes that the other has not read.
@@ -61,16 +67,23 @@ final class SimulatedLine: @unchecked Sendable {
         switch network.dice.below(6) {
         case 0, 1:
             guard network.happens(.reset, 100) else { return }
-            reset("is reset", isHeard: { !self.network.details.chance(0.2) })
+            reset("is reset", canBeMissed: true)
         case 2:
             guard network.happens(.blackHole, 100) else { return }
             network.note("connection \(number) leads nowhere any more")
             isBlackHole = true
+            for end in [client, server] {
+                guard let end else { continue }
+                let count = end.writtenByteCount
+                _ = scheduler.schedule(after: Self.keepAliveTime.unanswered) { [weak end] in
+                    if let end, end.writtenByteCount == count { end.fail(.reset) }
+                }
+            }
             // A kernel gives up what is not acknowledged in the end.
             _ = scheduler.schedule(
                 after: network.details.duration(.seconds(20) ... .seconds(900))
             ) { [weak self] in
-                self?.reset("is given up by the system", isHeard: { true })
+                self?.reset("is given up by the system")
             }
         case 3, 4:
             guard network.happens(.halfClose, 100) else { return }
@@ -87,21 +100,37 @@ final class SimulatedLine: @unchecked Sendable {
         }
     }
 
-    /// Breaks the connection; an end that does not hear of it learns when it writes.
-    private func reset(_ how: String, isHeard: () -> Bool) {
+    /// Breaks the connection; an end that does not hear of it learns when it writes, or from its system.
+    private func reset(_ how: String, canBeMissed: Bool = false) {
         guard !isReset else { return }
         isReset = true
         network.note("connection \(number) \(how)")
         for end in [client, server] {
+            guard let end else { continue }
             // An end that waits for room would wait for ever.
-            guard let end, isHeard() || end.isBlocked else { continue }
-            fail(end)
+            guard canBeMissed, !end.isBlocked,
+                network.happens(.unheardReset, network.faults.unheardResets)
+            else {
+                fail(end)
+                continue
+            }
+            network.note("connection \(number): the \(end.name) does not hear of it")
+            _ = scheduler.schedule(after: Self.keepAliveTime.answered) { [weak end] in
+                end?.fail(.reset)
+            }
         }
+    }
+
+    /// Whether the client's end is open and leads nowhere: the client does not know that yet.
+    var isBroken: Bool {
+        guard let client, !client.isClosed else { return false }
+        return isReset || isBlackHole || client.direction.isCut || server?.direction.isCut != false
+            || server?.isClosed != false
     }
 
     /// Breaks the connection, and loses what is under way.
     func breakNow() {
-        reset("is broken", isHeard: { true })
+        reset("is broken")
     }
 
     /// Tells an end, in a moment, that the connection is broken.

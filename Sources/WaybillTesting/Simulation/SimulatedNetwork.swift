@@ -125,6 +125,11 @@ final class SimulatedNetwork: @unchecked Sendable {
         hosts[host]?.isReachable = isReachable
     }
 
+    /// How many connections are broken without the knowledge of their clients.
+    var brokenCount: Int {
+        hosts.values.reduce(0) { $0 + $1.lines.count { $0.line?.isBroken == true } }
+    }
+
     /// Breaks every connection to a host; both ends hear of it in a moment.
     func breakConnections(_ host: String) {
         for line in hosts[host]?.lines ?? [] { line.line?.breakNow() }

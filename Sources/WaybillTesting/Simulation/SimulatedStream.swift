@@ -31,7 +31,7 @@ final class SimulatedStream: ByteStream, @unchecked Sendable {
     private var signals = Signals()
     private var isNoticed = false
     private var hasScheduledFlush = false
-    private var writtenByteCount: UInt64 = 0
+    private(set) var writtenByteCount: UInt64 = 0
 
     init(_ line: SimulatedLine, isServer: Bool) {
         self.line = line
@@ -48,6 +48,8 @@ final class SimulatedStream: ByteStream, @unchecked Sendable {
 
     private var network: SimulatedNetwork { line.network }
     private var scheduler: SimulationScheduler { line.network.scheduler }
+    /// Whose end it is, in a trace.
+    var name: String { isServer ? "server" : "client" }
     /// Which way what it sends goes, in a trace.
     var arrow: String { isServer ? "←" : "→" }
 

@@ -229,14 +229,42 @@ public final class SimulatedWorld: @unchecked Sendable {
         }
     }
 
-    /// Waits until nothing goes wrong any more, and then until nothing is under way and no task has anything to do.
+    /// Waits until the faults are over, and then until every client is well.
+    ///
+    /// No transport connects any more or waits for its next attempt, no client has a broken connection that it takes for
+    /// a good one, no byte is under way, and no task can run. A transport that the app has paused, disconnected or never
+    /// connected is well.
+    ///
+    /// - Parameter limit: How long the clients may take after the faults.
     /// - Throws: As ``wait(for:within:until:)``.
-    public func settle(within limit: Duration) async throws {
+    public func recover(within limit: Duration) async throws {
         let rest = network.faults.until - elapsed
         if rest > .zero { try await Task.sleep(for: rest) }
         heal()
-        try await wait(for: "settled", within: limit) {
-            scheduler.isQuiet && network.byteCountUnderWay == 0
+        let end = scheduler.now.advanced(by: limit)
+        // What happens to a connection reaches its ends before the second look.
+        var looks = 0
+        while looks < 2 {
+            let trouble = trouble
+            looks = trouble == nil ? looks + 1 : 0
+            guard scheduler.now < end else {
+                fail("not within \(limit): every client is well (\(trouble ?? "just now"))")
+                throw CancellationError()
+            }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
+    /// What a client still has to get over, in words; nil when all are well.
+    private var trouble: String? {
+        scheduler.calmly {
+            let seeking = scheduler.seekingCount
+            if seeking > 0 { return "transports without the connection that they want: \(seeking)" }
+            let broken = network.brokenCount
+            if broken > 0 { return "broken connections whose clients do not know: \(broken)" }
+            let bytes = network.byteCountUnderWay
+            if bytes > 0 { return "bytes under way: \(bytes)" }
+            return scheduler.isQuiet ? nil : "tasks that can run"
         }
     }
 

@@ -22,7 +22,7 @@ import WireCore
 ///         world.faults = .rough(until: .seconds(60))
 ///         let service = ChatService(url: broker.url())
 ///         try await service.say("hello")
-///         try await world.settle(within: .seconds(600))
+///         try await world.recover(within: .seconds(600))
 ///         world.expect(service.isSaid("hello"), "what was said is there")
 ///     }
 /// }
@@ -38,6 +38,8 @@ public enum Simulation {
         /// How often another task runs where a lock of the package was opened, 0 to 1; nil draws it from the seed.
         public var preemption: Double?
         /// How many further runs may be spent on finding a smaller one that fails: 100; 0 shows the failure as it is.
+        ///
+        /// They are spent on a test's first seed that fails. Others are shown as they are; `WAYBILL_SEED` chooses one.
         public var shrinkingRuns = 100
         /// Whether it is a failure to leave tasks asleep, timers, or connections behind.
         public var leavesNothing = true
@@ -92,7 +94,7 @@ public enum Simulation {
     /// - Parameters:
     ///   - seed: What decides everything.
     ///   - options: How the run behaves.
-    ///   - name: What the command that replays a failure filters tests by.
+    ///   - name: The name of the test, by which the command that replays a failure finds it.
     ///   - body: What runs: it makes brokers and says what goes wrong, makes what is tested anew each time, and leaves
     ///     nothing behind. It may run many times.
     /// - Returns: What the run was like.
@@ -119,7 +121,7 @@ public enum Simulation {
         defer { SimulationGate.shared.leave() }
         let outcome = await run.once()
         guard !outcome.violations.isEmpty else { return outcome.report }
-        throw await SimulationShrinker(run, outcome).smallest(name: name)
+        throw await SimulationShrinker(run, outcome, name: name).smallest()
     }
 }
 

@@ -146,9 +146,14 @@
         }
 
         static func giveWay() { SystemThread.giveWay() }
+
+        /// The name that the app has given to the running task.
+        static var taskName: String? { Task.name }
     }
 #else
     enum SimulationThread {
+        static var taskName: String? { nil }
+
         static func run(_ body: @escaping @Sendable () -> Void) {}
 
         static func giveWay() {}

@@ -1,4 +1,5 @@
 import CWaybillSimulation
+import Waybill
 import WaybillLink
 import WireCore
 
@@ -106,6 +107,7 @@ struct SimulationRun: Sendable {
                 scheduler.violate(
                     "all tasks wait forever: for each other, or for something that is not simulated"
                 )
+                for wait in scheduler.waitsInWords { scheduler.violate(wait) }
             }
             world.checkConditions()
         }
@@ -189,10 +191,15 @@ struct SimulationRun: Sendable {
 enum SimulationSeam {
     private static let once: Void = {
         LinkEnvironment.installOverride { SimulationScheduler.current?.environment }
+        ConnectionStateSource.installWatch { SimulationScheduler.current?.note($0) }
         LockObserver.install(
             willLock: { SimulationScheduler.current?.lockWillBeTaken() },
             didUnlock: { SimulationScheduler.current?.lockDidOpen() },
-            hold: { SimulationScheduler.current?.hold($0) }
+            hold: { SimulationScheduler.current?.hold($0) },
+            beginWait: { reason in
+                SimulationScheduler.current?.beginWait(reason(), name: SimulationThread.taskName)
+            },
+            endWait: { SimulationScheduler.current?.endWait($0) }
         )
     }()
 

@@ -1,4 +1,5 @@
 import CWaybillSimulation
+import Waybill
 import WaybillLink
 import WireCore
 
@@ -38,6 +39,28 @@ final class SimulationScheduler: @unchecked Sendable {
         case ranked
     }
 
+    /// The states of a transport that was made in this world.
+    private struct Connection {
+        weak var states: ConnectionStateSource?
+    }
+
+    /// A task that waits in the package.
+    private struct Wait {
+        let task: UInt64?
+        let name: String?
+        let reason: String
+
+        var words: String {
+            let task =
+                switch task {
+                case 0: "the body"
+                case let task?: "task \(task)"
+                case nil: "a task on an actor"
+                }
+            return "\(task)\(name.map { " \"\($0)\"" } ?? "") waits for \(reason)"
+        }
+    }
+
     let seed: UInt64
     private let order: Order
     /// The longest that a job takes, in nanoseconds.
@@ -67,6 +90,12 @@ final class SimulationScheduler: @unchecked Sendable {
     var timerCount = 0
     /// What stands for the system in this world.
     var environment: LinkEnvironment?
+    private var connections: [Connection] = []
+    /// What tasks wait for in the package, by the number of the wait.
+    private var waits: [UInt64: Wait] = [:]
+    private var lastWait: UInt64 = 0
+    /// The number of the task that runs; nil for one that runs in the turn of an actor.
+    private var runningTask: UInt64?
 
     private var lockDepth = 0
     private var nesting = 0
@@ -118,6 +147,39 @@ final class SimulationScheduler: @unchecked Sendable {
     }
 
     // MARK: What waits
+
+    /// Notes that the running task waits in the package.
+    /// - Returns: The number of the wait.
+    func beginWait(_ reason: String, name: String?) -> UInt64 {
+        lastWait += 1
+        waits[lastWait] = Wait(task: runningTask, name: name, reason: reason)
+        return lastWait
+    }
+
+    func endWait(_ wait: UInt64) {
+        waits[wait] = nil
+    }
+
+    /// The tasks that wait in the package and what each waits for, in words, in the order of their waits.
+    var waitsInWords: [String] {
+        waits.sorted { $0.key < $1.key }.map(\.value.words)
+    }
+
+    /// Notes the states of a transport that was made.
+    func note(_ states: ConnectionStateSource) {
+        connections.removeAll { $0.states == nil }
+        connections.append(Connection(states: states))
+    }
+
+    /// The number of transports that connect, or wait for their next attempt.
+    var seekingCount: Int {
+        connections.count { connection in
+            switch connection.states?.current {
+            case .connecting, .waiting: true
+            case .idle, .connected, .paused, .disconnected, nil: false
+            }
+        }
+    }
 
     func enqueue(_ job: SimulatedJob) {
         let task = job.task
@@ -236,9 +298,13 @@ final class SimulationScheduler: @unchecked Sendable {
         guard !job.runsOnMain || mainDepth == 0 else { return false }
         ready.remove(at: index)
         jobCount += 1
+        // Inside another task where that one was preempted.
+        let outerTask = runningTask
+        runningTask = job.isTask ? numbers[job.task] : nil
         if job.runsOnMain { mainDepth += 1 }
         job.run()
         if job.runsOnMain { mainDepth -= 1 }
+        runningTask = outerTask
         return true
     }
 

@@ -1,3 +1,5 @@
+import WireCore
+
 /// Finds the smallest run of a seed that still fails: fewer faults, smaller parts.
 struct SimulationShrinker {
     private let run: SimulationRun
@@ -5,12 +7,35 @@ struct SimulationShrinker {
     private var best = SimulationReduction()
     private var bestOutcome: SimulationRun.Outcome
     private var runsLeft: Int
+    /// The name of the test.
+    private let name: String
+    /// The earlier seed of the test that was made smaller.
+    private let earlier: UInt64?
 
-    init(_ run: SimulationRun, _ outcome: SimulationRun.Outcome) {
+    /// The first seed of each test that failed and was made smaller, by the name of the test.
+    private static let firstSeeds = Locked<[WireName: UInt64]>([:])
+
+    /// - Parameters:
+    ///   - run: The run that has failed.
+    ///   - outcome: How.
+    ///   - name: The name of its test. A test's first seed that fails is made smaller. The others are shown as they are,
+    ///     since a mistake that many seeds show would take the time of the search as often.
+    init(_ run: SimulationRun, _ outcome: SimulationRun.Outcome, name: String) {
         self.run = run
+        self.name = name
         original = outcome
         bestOutcome = outcome
-        runsLeft = Self.isAsItIs(outcome) ? 0 : run.options.shrinkingRuns
+        let limit = Self.isAsItIs(outcome) ? 0 : run.options.shrinkingRuns
+        let first =
+            limit == 0
+            ? run.seed
+            : Self.firstSeeds.withLock { seeds in
+                let first = seeds[name] ?? run.seed
+                seeds[name] = first
+                return first
+            }
+        earlier = first == run.seed ? nil : first
+        runsLeft = earlier == nil ? limit : 0
     }
 
     /// Whether a failure is shown as it is: each further run would tell it again, or be cancelled at once.
@@ -19,9 +44,8 @@ struct SimulationShrinker {
     }
 
     /// Looks for it.
-    /// - Parameter name: What the command that replays it filters tests by.
     /// - Returns: What failed, and the smallest run in which it does.
-    func smallest(name: String) async -> SimulationFailure {
+    func smallest() async -> SimulationFailure {
         var search = self
         await search.leaveOutKinds()
         await search.shortenFaults()
@@ -29,7 +53,7 @@ struct SimulationShrinker {
         await search.shrinkSizes()
         await search.shortenFaults()
         await search.skipFaults()
-        return await search.failure(name: name)
+        return await search.failure()
     }
 
     /// Tries a smaller run, and keeps it if it fails alike.
@@ -101,7 +125,7 @@ struct SimulationShrinker {
     }
 
     /// Runs the smallest once more, with its trace.
-    private func failure(name: String) async -> SimulationFailure {
+    private func failure() async -> SimulationFailure {
         var violations = bestOutcome.violations
         var outcome = bestOutcome
         if !Self.isAsItIs(original) {
@@ -125,6 +149,7 @@ struct SimulationShrinker {
 
     private var reductions: [String] {
         var lines: [String] = []
+        if let earlier { lines.append("as it is: seed \(earlier) was made smaller before") }
         if !best.leftOut.isEmpty {
             let kinds = best.leftOut.map(\.rawValue).sorted().joined(separator: ", ")
             lines.append("without: \(kinds)")

@@ -84,10 +84,10 @@
         }
 
         @Test(
-            "A world has settled when its faults are over and nothing is under way",
+            "A world has recovered when its faults are over and nothing is under way",
             arguments: 1...5
         )
-        func settle(seed: UInt64) async throws {
+        func recovered(seed: UInt64) async throws {
             try await Simulation.run(seed: seed) { world in
                 let broker = world.broker()
                 world.faults = .rough(until: .seconds(100))
@@ -104,7 +104,7 @@
                         sends.add(number)
                     }
                 }
-                try await world.settle(within: .seconds(600))
+                try await world.recover(within: .seconds(600))
                 world.expect(world.elapsed >= .seconds(100), "the faults are over")
                 world.expect(world.network.byteCountUnderWay == 0, "nothing is under way")
                 world.expect(!world.network.isFaulty, "all is well")
@@ -112,6 +112,101 @@
                 world.expect(sends.all == Array(0..<10), "everything was sent")
                 await transport.shutdown()
             }
+        }
+
+        @Test(
+            "A world has not recovered before its transports are connected, and know of broken connections",
+            arguments: 1...20
+        )
+        func recoveredClients(seed: UInt64) async throws {
+            try await Simulation.run(seed: seed) { world in
+                let broker = world.broker()
+                // Connections break shortly before the end: a client waits for its next attempt then, or knows nothing.
+                var faults = SimulatedFaults(until: .seconds(60))
+                faults.connectionLife = .seconds(20)
+                faults.unheardResets = 80
+                faults.refusals = 50
+                world.faults = faults
+                let transport = try MQTTTransport(url: broker.url())
+                let provider = Provider<NumberEntry>(transport: transport)
+                let messages = try await EchoApp.retried {
+                    try await provider.messages(.listen("n"))
+                }
+                try await world.recover(within: .seconds(300))
+                world.expect(transport.states.current == .connected, "\(transport.states.current)")
+                let begin = world.elapsed
+                try await provider.request(.send(1, topic: "n"))
+                let time = world.elapsed - begin
+                world.expect(time < .seconds(1), "over a good connection a send took \(time)")
+                withExtendedLifetime(messages) {}
+                await transport.shutdown()
+            }
+        }
+
+        @Test("A world that does not recover in time tells what is in the way")
+        func unrecovered() async throws {
+            let violations = try await failed { world in
+                let broker = world.broker()
+                let transport = try MQTTTransport(url: broker.url())
+                try await Provider<NumberEntry>(transport: transport).request(.send(1, topic: "n"))
+                broker.loopback.faults.refusesConnections = .serverUnavailable
+                broker.restart(keepingState: true)
+                try await Task.sleep(for: .seconds(1))
+                try await world.recover(within: .seconds(100))
+            }
+            let trouble = "(transports without the connection that they want: 1)"
+            #expect(
+                violations.first == "not within 100.0 seconds: every client is well \(trouble)"
+            )
+        }
+
+        /// The time from a reset until an idle reader knows of it; nil if the seed's first fault is another one.
+        private func noticeTime(seed: UInt64, unheardResets: Double) async throws -> Duration? {
+            let times = Notes<Duration>()
+            try await Simulation.run(seed: seed) { world in
+                let transport = try MQTTTransport(url: world.broker().url())
+                let messages = try await Provider<NumberEntry>(transport: transport)
+                    .messages(.listen("n"))
+                var faults = SimulatedFaults(until: .seconds(200))
+                faults.connectionLife = .seconds(20)
+                faults.unheardResets = unheardResets
+                world.faults = faults
+                // The connection from before has no fault.
+                await transport.pause()
+                transport.resume()
+                try await world.wait(for: "a fault or their end", within: .seconds(300)) {
+                    world.network.faultCount > 0 || !world.network.isFaulty
+                }
+                let begin = world.elapsed
+                if world.network.faultCounts[.reset] == 1 {
+                    world.heal()
+                    try await world.wait(for: "the reader knows", within: .seconds(100)) {
+                        transport.states.current != .connected
+                    }
+                    times.add(world.elapsed - begin)
+                }
+                withExtendedLifetime(messages) {}
+                await transport.shutdown()
+            }
+            return times.all.first
+        }
+
+        @Test("An idle reader hears of a reset at once, unless its end does not hear of it")
+        func idleReader() async throws {
+            var heard: [Duration] = []
+            var unheard: [Duration] = []
+            for seed in 1...40 as ClosedRange<UInt64> {
+                if let time = try await noticeTime(seed: seed, unheardResets: 0) {
+                    heard.append(time)
+                }
+                if let time = try await noticeTime(seed: seed, unheardResets: 100) {
+                    unheard.append(time)
+                }
+            }
+            #expect(heard.count > 3 && heard.allSatisfy { $0 < .milliseconds(200) }, "\(heard)")
+            // With its PINGREQ, or from the system.
+            #expect(unheard.contains { $0 > .seconds(10) }, "\(unheard)")
+            #expect(unheard.allSatisfy { $0 < .seconds(61) }, "\(unheard)")
         }
 
         @Test("Nothing may be left behind: no job, no sleeping task, no timer, no connection")

@@ -111,7 +111,9 @@
             options.shrinkingRuns = 150
             let runs = options.shrinkingRuns
             let error = await #expect(throws: SimulationFailure.self) {
-                try await Simulation.run(seed: seed, options: options) { world in
+                // A test's first seed is made smaller.
+                let name = "shrinks \(seed)"
+                try await Simulation.run(seed: seed, options: options, name: name) { world in
                     bodies.add(1)
                     try await Self.broken(world)
                 }
@@ -122,6 +124,30 @@
             #expect(failure.reductions.contains("items: 7 instead of 100"))
             // The first run, the runs of the search, and the run that is reported.
             #expect(bodies.all.count <= runs + 2)
+        }
+
+        @Test(
+            "Of several seeds that fail, the first is made smaller and the others are as they are"
+        )
+        func firstSeed() async throws {
+            let bodies = Notes<UInt64>()
+            func failure(_ seed: UInt64) async throws -> SimulationFailure {
+                let error = await #expect(throws: SimulationFailure.self) {
+                    try await Simulation.run(seed: seed) { world in
+                        bodies.add(seed)
+                        if world.size(of: "items", 100) >= 7 { world.fail("too many") }
+                    }
+                }
+                return try #require(error)
+            }
+            #expect(try await failure(1).reductions == ["items: 7 instead of 100"])
+            let later = try await failure(2)
+            #expect(later.reductions == ["as it is: seed 1 was made smaller before"])
+            #expect(later.description.contains("WAYBILL_SEED=2 "))
+            // The run itself, and once more for its trace.
+            #expect(bodies.all.count { $0 == 2 } == 2)
+            // Asked for again, the first one is made smaller again.
+            #expect(try await failure(1).reductions == ["items: 7 instead of 100"])
         }
 
         @Test("A failure fits on a page, and says how to see it again")

@@ -5,6 +5,7 @@
     import Testing
     import Waybill
     import WaybillLink
+    import WaybillMQTT
     import WaybillWebSocket
     import WireCore
     import WireTestSupport
@@ -167,7 +168,8 @@
             let manual = try await failure { _ in
                 try await Task.sleep(for: .seconds(1), clock: ManualClock())
             }
-            #expect(manual.violations == [Self.waiting])
+            let body = "the body waits for the time of a manual clock"
+            #expect(manual.violations == [Self.waiting, body])
             try await Simulation.run(seed: 1) { world in
                 let clock = ManualClock()
                 let sleeper = Task { try await Task.sleep(for: .seconds(1), clock: clock) }
@@ -187,6 +189,37 @@
                 await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
             }
             #expect(failure.violations == [Self.waiting])
+        }
+
+        @Test("Tasks that wait for ever in the package are named, with what they wait for")
+        func waits() async throws {
+            let failure = try await failure { world in
+                let transport = try MQTTTransport(url: world.broker().url())
+                Task(name: "watcher") { for await _ in transport.states {} }
+                Task { await ManualClock().waitForSleepers() }
+                // These have waited, and do no longer.
+                await withTaskGroup { group in
+                    for _ in 0..<3 { group.addTask { await Task.yield() } }
+                }
+                let clock = ManualClock()
+                let sleeper = Task {
+                    try await clock.sleep(until: clock.now.advanced(by: .seconds(1)))
+                }
+                await clock.waitForSleepers()
+                clock.advance(by: .seconds(1))
+                try await sleeper.value
+                try await clock.sleep(until: clock.now.advanced(by: .seconds(1)))
+            }
+            #expect(failure.violations.first == Self.waiting)
+            for expected in [
+                " \"watcher\" waits for a stream of the type ConnectionState",
+                " waits for tasks that sleep by a manual clock",
+                "the body waits for the time of a manual clock",
+            ] {
+                #expect(failure.violations.count { $0.hasSuffix(expected) } == 1, "\(failure)")
+            }
+            let clocks = failure.violations.filter { $0.hasSuffix("the time of a manual clock") }
+            #expect(clocks.count == 1, "\(failure)")
         }
 
         @Test("A run that does not end is ended, by its clock or by its steps")
