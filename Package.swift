@@ -48,7 +48,12 @@ func tests(
         path: path,
         exclude: exclude,
         swiftSettings: settings
-            + (isStrict ? [.unsafeFlags(["-Onone"], .when(configuration: .release))] : [])
+            + (isStrict
+                ? [
+                    .unsafeFlags(["-Onone"], .when(configuration: .release)),
+                    // Nothing waits for the module of a test, so that it need not be made twice.
+                    .unsafeFlags(["-no-emit-module-separately-wmo"]),
+                ] : [])
     )
 }
 

@@ -21,7 +21,7 @@ final class SSEEngine: Sendable {
     /// The listeners to all messages.
     let catchAll: CatchAll
     /// The observers of response heads and comments.
-    let observers = SSEObservers()
+    let observers: SSEObservers
     let check: SSERequestCheck
     /// The number of streams that a server has begun.
     let openedCount = Locked(0)
@@ -45,10 +45,9 @@ final class SSEEngine: Sendable {
     ) {
         check = SSERequestCheck(base: base, configuration: configuration)
         events = TransportEventSource(label: configuration.label)
-        catchAll = CatchAll(
-            reportingTo: events,
-            account: MemoryAccount(limit: configuration.memoryLimit)
-        )
+        let account = MemoryAccount(limit: configuration.memoryLimit)
+        catchAll = CatchAll(reportingTo: events, account: account)
+        observers = SSEObservers(account: account)
         self.configuration = configuration
         self.links = links
         let (environment, policy) = (links.plain, configuration.reconnection)

@@ -5,11 +5,12 @@ import WireCore
 final class SSEObservers: Sendable {
     typealias StreamEvent = SSETransport.StreamEvent
 
-    /// The stream events that wait for one observer: the newest ones within two limits.
+    /// The stream events that wait for one observer: the newest ones within its limits and those of the account.
     private final class Observer: Sendable {
         static let byteLimit = 1 << 20
 
         private let countLimit: Int
+        private let account: MemoryAccount
         private let mailbox = Mailbox<StreamEvent>()
         /// The bytes of the events in the mailbox.
         private let byteCount = Locked(0)
@@ -17,40 +18,59 @@ final class SSEObservers: Sendable {
         private let taken = Locked<ArraySlice<StreamEvent>>([])
         private let onEnd: @Sendable () -> Void
 
-        init(keeping count: Int, onEnd: @escaping @Sendable () -> Void) {
+        init(keeping count: Int, in account: MemoryAccount, onEnd: @escaping @Sendable () -> Void) {
             countLimit = min(max(count, 1), 1_024)
+            self.account = account
             self.onEnd = onEnd
         }
 
-        deinit { onEnd() }
+        deinit {
+            let rest =
+                taken.withLock { $0.reduce(0) { $0 + $1.byteCount } } + byteCount.withLock { $0 }
+            account.release(rest, droppable: rest)
+            onEnd()
+        }
 
         func append(_ event: StreamEvent) {
-            mailbox.append { [countLimit] waiting in
+            let size = event.byteCount
+            let dropped = mailbox.append { [countLimit, account] waiting in
                 byteCount.withLock { byteCount in
                     waiting.append(event)
-                    byteCount += event.byteCount
-                    var surplus = 0
+                    var (surplus, dropped) = (0, 0)
                     while waiting.count - surplus > countLimit
-                        || byteCount > Self.byteLimit && waiting.count - surplus > 1
+                        || waiting.count - surplus > 1
+                            && (byteCount + size - dropped > Self.byteLimit
+                                || !account.hasRoom(
+                                    forDroppable: size,
+                                    beside: -dropped,
+                                    of: -dropped
+                                ))
                     {
-                        byteCount -= waiting[surplus].byteCount
+                        dropped += waiting[surplus].byteCount
                         surplus += 1
                     }
                     waiting.removeFirst(surplus)
+                    byteCount += size - dropped
+                    return dropped
                 }
             }
+            account.charge(size - dropped, droppable: size - dropped)
         }
 
         func finish() { mailbox.finish(.finished) }
 
         func next() async -> StreamEvent? {
-            if let event = taken.withLock({ $0.popFirst() }) { return event }
+            if let event = give() { return event }
             let batch = try? await mailbox.take { byteCount.withLock { $0 = 0 } }
             guard let batch else { return nil }
-            return taken.withLock { taken in
-                taken = batch[...]
-                return taken.popFirst()
-            }
+            taken.withLock { $0 = batch[...] }
+            return give()
+        }
+
+        private func give() -> StreamEvent? {
+            guard let event = taken.withLock({ $0.popFirst() }) else { return nil }
+            account.release(event.byteCount, droppable: event.byteCount)
+            return event
         }
     }
 
@@ -65,7 +85,13 @@ final class SSEObservers: Sendable {
         var isOver = false
     }
 
+    private let account: MemoryAccount
     private let state = Locked(State())
+
+    /// - Parameter account: Counts the stream events that wait.
+    init(account: MemoryAccount) {
+        self.account = account
+    }
 
     /// Whether there is no observer.
     var isEmpty: Bool { state.withLock { $0.observers.isEmpty } }
@@ -74,7 +100,7 @@ final class SSEObservers: Sendable {
         let observer = state.withLock { state in
             state.last += 1
             let number = state.last
-            let observer = Observer(keeping: count) { [weak self] in
+            let observer = Observer(keeping: count, in: account) { [weak self] in
                 self?.state.withLock { $0.observers[number] = nil }
             }
             if state.isOver {

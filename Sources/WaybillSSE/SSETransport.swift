@@ -111,8 +111,8 @@ public final class SSETransport: Transport, StoringTransport {
     /// The openings and comments of all streams from now on.
     ///
     /// The comments are those of connections that begin after this call. Each call adds an observer, which ends with
-    /// the transport and does not keep it alive. Of the stream events that wait, the newest are kept, 1 MiB of them at
-    /// the most.
+    /// the transport and does not keep it alive. Of the stream events that wait, the newest are kept: 1 MiB of them at
+    /// the most, and all observers together at most three quarters of the memory limit.
     ///
     /// - Parameter count: The number of stream events that may wait, from 1 to 1,024.
     /// - Returns: The stream events, in order for each stream.

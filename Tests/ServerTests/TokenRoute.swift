@@ -31,6 +31,11 @@
             if case .mqtt = service { true } else { false }
         }
 
+        /// The routes, three at a time: they mostly wait for the second in which a token expires.
+        static let groups = stride(from: 0, to: all.count, by: 3).map {
+            Array(all[$0...].prefix(3))
+        }
+
         static let all = [
             TokenRoute(
                 name: "MQTT 5, password (Mosquitto)",

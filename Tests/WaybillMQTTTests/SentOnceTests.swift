@@ -108,7 +108,10 @@ struct SentOnceTests {
     func retries(isIdempotent: Bool) async throws {
         let clock = ManualClock()
         let unconfirmed = ScriptedByteStream.accepted(.expect(publish(1, 0x61)), .reset)
-        let next = ScriptedByteStream.accepted(.expect(publish(2, 0x61)), .reply([0x40, 2, 0, 2]))
+        let next =
+            isIdempotent
+            ? ScriptedByteStream.accepted(.expect(publish(2, 0x61)), .reply([0x40, 2, 0, 2]))
+            : .accepted(.expect([0xE0, 0]))
         let (transport, provider) = try scripted([unconfirmed, next], clock: clock)
         let retrying = provider.intercepted(RetryPolicy(maximumAttempts: 3, delay: .none))
         let sending = Task { try await retrying.request(once("a", isIdempotent: isIdempotent)) }
@@ -124,9 +127,9 @@ struct SentOnceTests {
                 next.hasReached(3)
             }
             await untilQuiet()
-            #expect(!next.isComplete)
         }
         await transport.shutdown()
+        if !isIdempotent { #expect(next.isComplete) }
     }
 
     @Test("A broker that keeps the session sees one PUBLISH, whatever follows", arguments: versions)

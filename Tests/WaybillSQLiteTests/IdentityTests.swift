@@ -9,7 +9,7 @@ import WireTestSupport
 struct IdentityTests {
     @Test("Of many threads that create the same file one gets it, and keeps its lock")
     func manyThreads() async throws {
-        for round in 0..<30 {
+        for round in 0..<12 {
             let temporary = try TemporaryStore(inMemory: true)
             let stores = await withTaskGroup { group in
                 for _ in 0..<8 { group.addTask { Result { try temporary.open() } } }

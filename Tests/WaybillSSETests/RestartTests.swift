@@ -95,6 +95,31 @@ struct RestartTests {
         withExtendedLifetime(messages) {}
     }
 
+    @Test("The stream events of all observers together have three quarters of the memory limit")
+    func chargedEvents() async throws {
+        let server = HTTPServer([.open(Say.stream(""))])
+        let transport = try server.transport { $0.memoryLimit = 100_000 }
+        let observers = (0..<20).map { _ in transport.streamEvents() }
+        let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
+        for number in 1...20 {
+            server.send(":\(String(repeating: "x", count: 2_000))\(number)\n")
+            await untilQuiet()
+        }
+        await transport.shutdown()
+        var (byteCount, ends) = (0, Set<String>())
+        for observer in observers {
+            for await event in observer {
+                guard case .comment(_, let text, _) = event else { continue }
+                byteCount += text.utf8.count
+                if text.hasSuffix("x20") { ends.insert(text) }
+            }
+        }
+        // All together would be 800,000 bytes. The last of each may wait beside the limit.
+        #expect((50_000...120_000).contains(byteCount), "\(byteCount)")
+        #expect(ends.count == 1)
+        withExtendedLifetime(messages) {}
+    }
+
     @Test("No more than 1,024 stream events wait, however many were asked for")
     func countOfEvents() async throws {
         let server = HTTPServer([.open(Say.stream(""))])
@@ -106,7 +131,7 @@ struct RestartTests {
         await transport.shutdown()
         var comments: [String] = []
         for await event in events {
-            if case .comment(_, let text) = event { comments.append(text) }
+            if case .comment(_, let text, _) = event { comments.append(text) }
         }
         #expect(comments.count == 1_024)
         #expect(comments.first == "77" && comments.last == "1100")

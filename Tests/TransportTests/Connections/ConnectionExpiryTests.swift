@@ -78,7 +78,7 @@ struct ConnectionExpiryTests {
     }
 
     @Test(
-        "Traffic both ways, the link lost 200 times: no call fails, no stream ends, refreshes equal expired tokens",
+        "Traffic both ways, the link lost again and again: no call fails, no stream ends, refreshes equal expired tokens",
         arguments: Way.allCases
     )
     func traffic(way: Way) async throws {
@@ -104,7 +104,7 @@ struct ConnectionExpiryTests {
         let begin = bench.clock.now
         var lossCount = 0
         var sent: [String] = []
-        while begin.duration(to: bench.clock.now) < .seconds(600) {
+        while begin.duration(to: bench.clock.now) < .seconds(150) {
             let text = "\(sent.count)"
             try await provider.request(.say(text))
             sent.append(text)
@@ -122,7 +122,7 @@ struct ConnectionExpiryTests {
         await until { heard.withLock { $0.count } >= sent.count }
         #expect(heard.withLock { $0 } == sent)
         #expect(!listening.isDone)
-        #expect(lossCount >= 200)
+        #expect(lossCount >= 50)
         #expect(authority.expiredCount >= lossCount)
         #expect(authority.refreshCount == authority.expiredCount)
         #expect(authority.refusalCount == authority.expiredCount)

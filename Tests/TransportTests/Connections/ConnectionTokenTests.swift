@@ -114,7 +114,18 @@ struct ConnectionTokenTests {
         let interceptor = interceptor(.events, tokens)
         let bench = try bench(.events, interceptor, accepting: "token-2")
         // No refresh ends before the last request was refused.
-        refused.withLock { $0 = { bench.words().count { $0 == "→ 401" } == Self.count } }
+        let known = Kept((lines: 0, refusals: 0))
+        refused.withLock {
+            $0 = {
+                // Asked often, so each line is read once.
+                let log = bench.log
+                return known.withLock { known in
+                    known.refusals += log[known.lines...].count { $0.contains("→ 401") }
+                    known.lines = log.count
+                    return known.refusals == Self.count
+                }
+            }
+        }
         bench.dialer.limit(to: Self.connections)
         // All requests have the first token before the first one is sent.
         let provider = bench.provider.intercepted(interceptor).intercepted(Gate(Self.count))

@@ -180,8 +180,10 @@
                 let begin = world.elapsed
                 if world.network.faultCounts[.reset] == 1 {
                     world.heal()
+                    let count = transport.statistics.connectionCount
                     try await world.wait(for: "the reader knows", within: .seconds(100)) {
                         transport.states.current != .connected
+                            || transport.statistics.connectionCount > count
                     }
                     times.add(world.elapsed - begin)
                 }
