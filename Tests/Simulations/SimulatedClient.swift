@@ -183,7 +183,7 @@ final class SimulatedClient: @unchecked Sendable {
             do {
                 let command = service.subscribe(qos)
                 let messages = try await provider.messages(.command(command, topic: topic))
-                listening.insert(topic)
+                if !listening.insert(topic).inserted { ledger.beginAnotherStream(of: topic) }
                 consumers.append(Task { await self.consume(messages, topic, qos) })
                 return
             } catch {

@@ -147,6 +147,7 @@ struct SimulationWorkload: Sendable {
             try await Task.sleep(for: world.random(.zero ... .seconds(4)))
             for client in clients {
                 for (topic, qos) in client.listensTo where client.hasBegunToListen(to: topic) {
+                    ledger.publish(number, to: topic)
                     broker.publish(Payload("\(number)"), to: service.brokerTopic(topic), qos: qos)
                     published[topic] = (published[topic]?.lowerBound ?? number)..<number + 1
                 }
