@@ -51,7 +51,7 @@ func tests(
             + (isStrict
                 ? [
                     .unsafeFlags(["-Onone"], .when(configuration: .release)),
-                    // Nothing waits for the module of a test, so that it need not be made twice.
+                    // No target imports a test target: its module is emitted once, with the code.
                     .unsafeFlags(["-no-emit-module-separately-wmo"]),
                 ] : [])
     )
@@ -201,7 +201,7 @@ let package = Package(
         ),
         tests(
             "EventSourcePortTests",
-            ["EventSourcePort", "Waybill", "WaybillSSE", "WaybillTesting"],
+            ["EventSourcePort", "Waybill", "WaybillSSE", "WaybillTesting", "TransportTestSupport"],
             path: "Examples/EventSourcePortTests"
         ),
         tests(

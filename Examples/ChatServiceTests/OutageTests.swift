@@ -7,7 +7,7 @@ import WaybillTesting
 ///
 /// The mock follows the real transports in three rules that a test can rely on: streams continue, sends wait in the
 /// order of the calls, and each call ends once.
-@Suite("Chat service: connections that come and go", .timeLimit(.minutes(5)))
+@Suite("Chat service: connections that come and go", .timeLimit(.minutes(30)))
 struct OutageTests {
     let clock = ManualClock()
     let mock: MockTransport

@@ -5,7 +5,7 @@ import WaybillTesting
 
 /// A race in an app's own code, found by running the app in simulated worlds. Each seed has another network, which
 /// loses connections and delays messages, and another order of tasks.
-@Suite("Chat service: races", .enabled(if: Simulation.isAvailable), .timeLimit(.minutes(5)))
+@Suite("Chat service: races", .enabled(if: Simulation.isAvailable), .timeLimit(.minutes(30)))
 struct RaceTests {
     /// Ada's app counts the messages of two rooms, while Bob sends to both.
     private static func chat<Badge: UnreadBadge>(

@@ -35,7 +35,7 @@ private enum ChatEntry: EntryType {
     }
 }
 
-@Suite("README", .timeLimit(.minutes(5))) struct ReadmeTests {
+@Suite("README", .timeLimit(.minutes(30))) struct ReadmeTests {
     private struct Account: Sendable {
         func token() async throws -> String { "token" }
     }

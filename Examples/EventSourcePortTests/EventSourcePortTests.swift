@@ -1,5 +1,6 @@
 import EventSourcePort
 import Testing
+import TransportTestSupport
 import WaybillSSE
 import WaybillTesting
 
@@ -15,7 +16,8 @@ enum News: Equatable, Sendable {
         .otherwise { .unknown(type: $0.details?.eventType ?? "message") }
 }
 
-@Suite("Coming from EventSource", .timeLimit(.minutes(5))) struct EventSourcePortTests {
+@Suite("Coming from EventSource", .inSimulation, .timeLimit(.minutes(30)))
+struct EventSourcePortTests {
     private enum Entry: EntryType {
         case news
         case post(String, event: String? = nil)

@@ -5,7 +5,7 @@ import WaybillTesting
 
 /// The client against a broker in this process. Like the chat's server, it publishes to `/sub/chat` what clients send
 /// to `/pub/chat`.
-@Suite("Coming from Stomper", .timeLimit(.minutes(5))) struct StomperPortTests {
+@Suite("Coming from Stomper", .timeLimit(.minutes(30))) struct StomperPortTests {
     private let hello = ChatMessage(sender: "ada", content: "hello")
 
     /// Calls a function that takes a completion handler.

@@ -45,9 +45,12 @@ final class SSEEngine: Sendable {
     ) {
         check = SSERequestCheck(base: base, configuration: configuration)
         events = TransportEventSource(label: configuration.label)
-        let account = MemoryAccount(limit: configuration.memoryLimit)
-        catchAll = CatchAll(reportingTo: events, account: account)
-        observers = SSEObservers(account: account)
+        catchAll = CatchAll(
+            reportingTo: events,
+            account: MemoryAccount(limit: configuration.memoryLimit)
+        )
+        // An account of its own, or unread events would take the room of messages.
+        observers = SSEObservers(account: MemoryAccount(limit: configuration.memoryLimit))
         self.configuration = configuration
         self.links = links
         let (environment, policy) = (links.plain, configuration.reconnection)

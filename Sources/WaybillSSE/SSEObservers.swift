@@ -12,7 +12,7 @@ final class SSEObservers: Sendable {
         private let countLimit: Int
         private let account: MemoryAccount
         private let mailbox = Mailbox<StreamEvent>()
-        /// The bytes of the events in the mailbox.
+        /// The bytes of the events that the app has not got yet.
         private let byteCount = Locked(0)
         /// The events that were taken out of the mailbox and not given to the app yet.
         private let taken = Locked<ArraySlice<StreamEvent>>([])
@@ -25,8 +25,7 @@ final class SSEObservers: Sendable {
         }
 
         deinit {
-            let rest =
-                taken.withLock { $0.reduce(0) { $0 + $1.byteCount } } + byteCount.withLock { $0 }
+            let rest = byteCount.withLock { $0 }
             account.release(rest, droppable: rest)
             onEnd()
         }
@@ -34,17 +33,14 @@ final class SSEObservers: Sendable {
         func append(_ event: StreamEvent) {
             let size = event.byteCount
             let dropped = mailbox.append { [countLimit, account] waiting in
-                byteCount.withLock { byteCount in
+                let takenCount = taken.withLock(\.count)
+                return byteCount.withLock { byteCount in
                     waiting.append(event)
                     var (surplus, dropped) = (0, 0)
-                    while waiting.count - surplus > countLimit
-                        || waiting.count - surplus > 1
-                            && (byteCount + size - dropped > Self.byteLimit
-                                || !account.hasRoom(
-                                    forDroppable: size,
-                                    beside: -dropped,
-                                    of: -dropped
-                                ))
+                    while waiting.count - surplus > 1,
+                        takenCount + waiting.count - surplus > countLimit
+                            || byteCount + size - dropped > Self.byteLimit
+                            || !account.hasRoom(forDroppable: size, beside: -dropped, of: -dropped)
                     {
                         dropped += waiting[surplus].byteCount
                         surplus += 1
@@ -61,15 +57,16 @@ final class SSEObservers: Sendable {
 
         func next() async -> StreamEvent? {
             if let event = give() { return event }
-            let batch = try? await mailbox.take { byteCount.withLock { $0 = 0 } }
-            guard let batch else { return nil }
+            guard let batch = try? await mailbox.take() else { return nil }
             taken.withLock { $0 = batch[...] }
             return give()
         }
 
         private func give() -> StreamEvent? {
             guard let event = taken.withLock({ $0.popFirst() }) else { return nil }
-            account.release(event.byteCount, droppable: event.byteCount)
+            let size = event.byteCount
+            byteCount.withLock { $0 -= size }
+            account.release(size, droppable: size)
             return event
         }
     }

@@ -50,6 +50,16 @@ package final class SSEStates: Sendable {
             }
         }
 
+        /// How many streams are asked for, or wait.
+        var seekingCount: Int {
+            streams.count { stream in
+                switch stream.report.state {
+                case .connecting, .waiting: true
+                case .idle, .connected, .paused, .disconnected: false
+                }
+            }
+        }
+
         mutating func note(_ new: Report, of stream: AnyObject) {
             let identifier = ObjectIdentifier(stream)
             if let index = streams.firstIndex(where: { $0.stream == identifier }) {
@@ -98,6 +108,7 @@ package final class SSEStates: Sendable {
         state.withLock { state in
             let before = state.whole
             body(&state)
+            source.noteHidden(state.seekingCount)
             let after = state.whole
             switch (before?.state, after?.state) {
             case (.connected?, .connected?), (.paused?, .paused?): break

@@ -112,7 +112,7 @@ public final class SSETransport: Transport, StoringTransport {
     ///
     /// The comments are those of connections that begin after this call. Each call adds an observer, which ends with
     /// the transport and does not keep it alive. Of the stream events that wait, the newest are kept: 1 MiB of them at
-    /// the most, and all observers together at most three quarters of the memory limit.
+    /// the most, and all observers together three quarters of the memory limit, but the last one of each in any case.
     ///
     /// - Parameter count: The number of stream events that may wait, from 1 to 1,024.
     /// - Returns: The stream events, in order for each stream.

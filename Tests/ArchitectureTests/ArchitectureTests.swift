@@ -242,6 +242,10 @@ import Testing
     func waiting() throws {
         for file in try Self.files(in: "Tests") + Self.files(in: "Examples") {
             for (line, next) in zip(file.lines, file.lines.dropFirst()) {
+                #expect(
+                    !line.contains(".timeLimit(") || line.contains(".timeLimit(.minutes(30))"),
+                    "on a busy machine a test takes long: \(file.path): \(line)"
+                )
                 let loop = line.trimmingCharacters(in: .whitespaces)
                 let isEmptyLoop = next.trimmingCharacters(in: .whitespaces) == "await Task.yield()"
                 #expect(

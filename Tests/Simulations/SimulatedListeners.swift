@@ -3,7 +3,7 @@ import WaybillTesting
 
 /// Several listeners of one topic that come and go while all is well.
 ///
-/// Each message reaches the listeners that are there, and no other. A message that comes when the last listener has just left
+/// Each message reaches the listeners that are there. A message that comes when the last listener has just left
 /// is told in an event.
 ///
 /// `@unchecked Sendable`, because: only the tasks of one world touch it, which all run on one thread.
@@ -108,12 +108,6 @@ final class SimulatedListeners: @unchecked Sendable {
         ) { [self] in
             guard !numbers.isEmpty else { return unheardCount > before }
             return numbers.allSatisfy { heard[$0]?.contains(number) == true }
-        }
-        for (listener, numbersHeard) in heard where !numbers.contains(listener) {
-            world.expect(
-                !numbersHeard.contains(number),
-                "listener \(listener) of \(name) has gone and hears \(number)"
-            )
         }
     }
 }

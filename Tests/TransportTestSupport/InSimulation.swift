@@ -6,8 +6,8 @@ import WireTestSupport
 ///
 /// A test then has one thread and simulated time, so that ``untilQuiet()`` is exact and a busy machine changes
 /// nothing. A test must not use threads, files or sockets; a ``LoopbackBroker`` listens in the world. Without
-/// simulations, as with a sanitizer, the test runs on the system's threads and clock. In both cases bytes that differ
-/// from a script of the test (``ScriptRecord``) are a failure.
+/// simulations, as with a sanitizer, the test runs on the system's threads and clock. Bytes that differ from a script of
+/// the test (``ScriptRecord``) are a failure, except with the thread sanitizer.
 package struct InSimulation: SuiteTrait, TestTrait, TestScoping {
     package var isRecursive: Bool { true }
 

@@ -137,7 +137,7 @@
             // Its names are f*.waybill.test, *b.waybill.test and a*c.waybill.test.
             let peer = try TLSPeer("partial")
             #expect(try await fault(peer, host: host) == .tls(.hostMismatch(host)))
-            // A wildcard for the whole label does.
+            // A wildcard for the whole label names it.
             let whole = try TLSPeer()
             _ = try await whole.connect(host: host)
         }

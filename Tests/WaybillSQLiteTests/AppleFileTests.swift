@@ -3,7 +3,7 @@ import Testing
 import WaybillSQLite
 
 /// What a device of Apple asks of a file. The rules need no such device.
-@Suite("Files on Apple's devices", .timeLimit(.minutes(5))) struct AppleFileTests {
+@Suite("Files on Apple's devices", .timeLimit(.minutes(30))) struct AppleFileTests {
     @Test(
         "A store in the container of an app group is refused with the reason, and no file is made"
     )

@@ -267,7 +267,7 @@ import WireTestSupport
 
         let copy = try TemporaryStore(inMemory: true)
         let copiedLog = URL(fileURLWithPath: copy.path + "-wal")
-        // A prime, so that each of the short fields is cut in one frame or another.
+        // Seven is prime, so the cuts are at different places in each frame.
         let cuts = stride(from: before.count, to: after.count, by: 7)
         for count in Array(cuts) + [after.count - 1, after.count] {
             try file.write(to: URL(fileURLWithPath: copy.path))

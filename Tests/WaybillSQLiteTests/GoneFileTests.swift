@@ -5,7 +5,10 @@ import Waybill
 import WaybillSQLite
 import WireTestSupport
 
-@Suite("A file that is deleted or replaced while it is open, or cut short", .timeLimit(.minutes(5)))
+@Suite(
+    "A file that is deleted or replaced while it is open, or cut short",
+    .timeLimit(.minutes(30))
+)
 struct GoneFileTests {
     /// What becomes of the files while a store has them open.
     enum Change: String, Sendable, CaseIterable {

@@ -223,7 +223,7 @@ import WireTestSupport
         #expect(try store.pendingUnsubscribes() == [])
     }
 
-    @Test("What is set of a message that waits to be written is written with it")
+    @Test("A stage that is set before its message is written is stored with it")
     func setBeforeTheWrite() async throws {
         let temporary = try TemporaryStore()
         let gate = Gate()

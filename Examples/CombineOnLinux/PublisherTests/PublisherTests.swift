@@ -5,7 +5,7 @@ import Waybill
 import WaybillTesting
 
 /// The publishers, with subscribers of Combine's kind.
-@Suite("Publishers", .timeLimit(.minutes(5))) struct PublisherTests {
+@Suite("Publishers", .timeLimit(.minutes(30))) struct PublisherTests {
     /// What a subscriber was told.
     enum Event: Equatable, Sendable {
         case value(String)

@@ -157,6 +157,8 @@ public final class ConnectionStateSource: Sendable {
         var mailboxes: [(identifier: UInt64, mailbox: Mailbox<ConnectionState>)] = []
         var lastIdentifier: UInt64 = 0
         var isOver = false
+        /// How many connections of the transport seek theirs, where an open one hides them.
+        var hiddenCount = 0
     }
 
     /// Tells a simulation of each source.
@@ -192,6 +194,19 @@ public final class ConnectionStateSource: Sendable {
 
     /// The present state.
     public var current: ConnectionState { state.withLock { $0.current } }
+
+    /// Whether the transport, or a part of it that the state does not show, connects or waits for its next attempt.
+    package var isSeeking: Bool {
+        state.withLock { state in
+            switch state.current {
+            case .connecting, .waiting: true
+            case .idle, .connected, .paused, .disconnected: state.hiddenCount > 0
+            }
+        }
+    }
+
+    /// Notes how many connections the state does not show.
+    package func noteHidden(_ count: Int) { state.withLock { $0.hiddenCount = count } }
 
     /// Reports a change.
     ///

@@ -14,11 +14,14 @@ final class SimulatedLine: @unchecked Sendable {
         var isCut = false
     }
 
-    /// When the system's TCP keep-alive has found out that the peer of a silent end has gone: at once where the peer's
-    /// system answers with a reset, else after all its questions.
+    /// When the system's TCP keep-alive has found out that the peer of a silent end has gone: with the first probe where
+    /// the peer's system answers with a reset, else 15 seconds after the fourth.
     private static let keepAliveTime = (
-        answered: Duration.seconds(60), unanswered: Duration.seconds(105)
+        answered: Duration.seconds(60), unanswered: Duration.seconds(120)
     )
+
+    /// How long an end takes to hear of a reset.
+    private static let hearing = Duration.zero ... .milliseconds(50)
 
     let network: SimulatedNetwork
     let number: Int
@@ -106,12 +109,14 @@ final class SimulatedLine: @unchecked Sendable {
         isReset = true
         network.note("connection \(number) \(how)")
         for end in [client, server] {
-            guard let end else { continue }
+            guard let end, !end.isClosed else { continue }
+            // Drawn in any case, or a run without this kind of fault would be another one from here on.
+            let delay = network.dice.duration(Self.hearing)
             // An end that waits for room would wait for ever.
             guard canBeMissed, !end.isBlocked,
                 network.happens(.unheardReset, network.faults.unheardResets)
             else {
-                fail(end)
+                _ = scheduler.schedule(after: delay) { end.fail(.reset) }
                 continue
             }
             network.note("connection \(number): the \(end.name) does not hear of it")
@@ -130,12 +135,14 @@ final class SimulatedLine: @unchecked Sendable {
 
     /// Breaks the connection, and loses what is under way.
     func breakNow() {
+        // An end that has not heard of an earlier reset hears of this one.
+        if isReset { for end in [client, server].compactMap(\.self) { fail(end) } }
         reset("is broken")
     }
 
     /// Tells an end, in a moment, that the connection is broken.
     func fail(_ end: SimulatedStream) {
-        let delay = network.dice.duration(.zero ... .milliseconds(50))
+        let delay = network.dice.duration(Self.hearing)
         _ = scheduler.schedule(after: delay) { end.fail(.reset) }
     }
 

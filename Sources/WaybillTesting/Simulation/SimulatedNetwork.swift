@@ -133,7 +133,6 @@ final class SimulatedNetwork: @unchecked Sendable {
     /// Breaks every connection to a host; both ends hear of it in a moment.
     func breakConnections(_ host: String) {
         for line in hosts[host]?.lines ?? [] { line.line?.breakNow() }
-        hosts[host]?.lines = []
     }
 
     /// Lets go of the hosts, which hold the brokers that listen.

@@ -95,6 +95,7 @@ public enum Simulation {
     ///   - seed: What decides everything.
     ///   - options: How the run behaves.
     ///   - name: The name of the test, by which the command that replays a failure finds it.
+    ///   - fileID: The file of the test.
     ///   - body: What runs: it makes brokers and says what goes wrong, makes what is tested anew each time, and leaves
     ///     nothing behind. It may run many times.
     /// - Returns: What the run was like.
@@ -105,6 +106,7 @@ public enum Simulation {
         seed: UInt64,
         options: Options = Options(),
         name: String = #function,
+        fileID: String = #fileID,
         _ body: @escaping @Sendable (SimulatedWorld) async throws -> Void
     ) async throws -> Report {
         guard isAvailable else {
@@ -121,7 +123,7 @@ public enum Simulation {
         defer { SimulationGate.shared.leave() }
         let outcome = await run.once()
         guard !outcome.violations.isEmpty else { return outcome.report }
-        throw await SimulationShrinker(run, outcome, name: name).smallest()
+        throw await SimulationShrinker(run, outcome, name: name, in: fileID).smallest()
     }
 }
 

@@ -107,7 +107,7 @@ struct SimulationRun: Sendable {
                 scheduler.violate(
                     "all tasks wait forever: for each other, or for something that is not simulated"
                 )
-                for wait in scheduler.waitsInWords { scheduler.violate(wait) }
+                scheduler.tellWaits()
             }
             world.checkConditions()
         }

@@ -156,13 +156,18 @@ final class SimulationScheduler: @unchecked Sendable {
         return lastWait
     }
 
-    func endWait(_ wait: UInt64) {
-        waits[wait] = nil
+    /// Adds to a failure the tasks that wait, without filling its trace.
+    func tellWaits() {
+        let words = waits.sorted { $0.key < $1.key }.map(\.value.words)
+        violations += words.prefix(Self.toldWaitCount)
+        let rest = words.count - Self.toldWaitCount
+        if rest > 0 { violations.append("and \(rest) more") }
     }
 
-    /// The tasks that wait in the package and what each waits for, in words, in the order of their waits.
-    var waitsInWords: [String] {
-        waits.sorted { $0.key < $1.key }.map(\.value.words)
+    private static let toldWaitCount = 20
+
+    func endWait(_ wait: UInt64) {
+        waits[wait] = nil
     }
 
     /// Notes the states of a transport that was made.
@@ -173,12 +178,7 @@ final class SimulationScheduler: @unchecked Sendable {
 
     /// The number of transports that connect, or wait for their next attempt.
     var seekingCount: Int {
-        connections.count { connection in
-            switch connection.states?.current {
-            case .connecting, .waiting: true
-            case .idle, .connected, .paused, .disconnected, nil: false
-            }
-        }
+        connections.count { $0.states?.isSeeking == true }
     }
 
     func enqueue(_ job: SimulatedJob) {

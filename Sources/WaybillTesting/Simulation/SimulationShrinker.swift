@@ -12,15 +12,16 @@ struct SimulationShrinker {
     /// The earlier seed of the test that was made smaller.
     private let earlier: UInt64?
 
-    /// The first seed of each test that failed and was made smaller, by the name of the test.
+    /// The first seed of each test that failed and was made smaller, by the file and the name of the test.
     private static let firstSeeds = Locked<[WireName: UInt64]>([:])
 
     /// - Parameters:
     ///   - run: The run that has failed.
     ///   - outcome: How.
-    ///   - name: The name of its test. A test's first seed that fails is made smaller. The others are shown as they are,
+    ///   - name: The name of its test.
+    ///   - file: The file of its test. A test's first seed that fails is made smaller. The others are shown as they are,
     ///     since a mistake that many seeds show would take the time of the search as often.
-    init(_ run: SimulationRun, _ outcome: SimulationRun.Outcome, name: String) {
+    init(_ run: SimulationRun, _ outcome: SimulationRun.Outcome, name: String, in file: String) {
         self.run = run
         self.name = name
         original = outcome
@@ -30,8 +31,9 @@ struct SimulationShrinker {
             limit == 0
             ? run.seed
             : Self.firstSeeds.withLock { seeds in
-                let first = seeds[name] ?? run.seed
-                seeds[name] = first
+                let test = WireName("\(file) \(name)")
+                let first = seeds[test] ?? run.seed
+                seeds[test] = first
                 return first
             }
         earlier = first == run.seed ? nil : first

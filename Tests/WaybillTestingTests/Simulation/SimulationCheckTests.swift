@@ -3,6 +3,7 @@
     import Waybill
     import WaybillLink
     import WaybillMQTT
+    import WaybillSSE
     import WireTestSupport
 
     @testable import WaybillTesting
@@ -160,6 +161,27 @@
             )
         }
 
+        @Test("An event stream that is open does not hide one that waits for its next attempt")
+        func hiddenStream() async throws {
+            let violations = try await failed { world in
+                let broker = world.broker()
+                let transport = try SSETransport(url: broker.url(for: .eventStream))
+                let provider = Provider<AnyEntry>(transport: transport)
+                let open = try await provider.messages(.subscribe(topic: "a"))
+                let waiting = try await provider.messages(.subscribe(topic: "b"))
+                broker.loopback.faults.refusesConnections = .serverUnavailable
+                transport.restart(topic: "b")
+                try await Task.sleep(for: .seconds(1))
+                world.expect(transport.states.current == .connected, "\(transport.states.current)")
+                try await world.recover(within: .seconds(100))
+                withExtendedLifetime((open, waiting)) {}
+            }
+            let trouble = "(transports without the connection that they want: 1)"
+            #expect(
+                violations.first == "not within 100.0 seconds: every client is well \(trouble)"
+            )
+        }
+
         /// The time from a reset until an idle reader knows of it; nil if the seed's first fault is another one.
         private func noticeTime(seed: UInt64, unheardResets: Double) async throws -> Duration? {
             let times = Notes<Duration>()
@@ -174,13 +196,16 @@
                 // The connection from before has no fault.
                 await transport.pause()
                 transport.resume()
+                try await world.wait(for: "it is back", within: .seconds(10)) {
+                    transport.states.current == .connected
+                }
+                let count = transport.statistics.connectionCount
                 try await world.wait(for: "a fault or their end", within: .seconds(300)) {
                     world.network.faultCount > 0 || !world.network.isFaulty
                 }
                 let begin = world.elapsed
                 if world.network.faultCounts[.reset] == 1 {
                     world.heal()
-                    let count = transport.statistics.connectionCount
                     try await world.wait(for: "the reader knows", within: .seconds(100)) {
                         transport.states.current != .connected
                             || transport.statistics.connectionCount > count
