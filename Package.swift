@@ -52,7 +52,7 @@ func tests(
                 ? [
                     .unsafeFlags(["-Onone"], .when(configuration: .release)),
                     // No target imports a test target: its module is emitted once, with the code.
-                    .unsafeFlags(["-no-emit-module-separately-wmo"]),
+                    .unsafeFlags(["-no-emit-module-separately-wmo"], .when(platforms: [.linux])),
                 ] : [])
     )
 }
