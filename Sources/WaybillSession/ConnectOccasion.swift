@@ -107,6 +107,8 @@ package struct ConnectOccasion: Sendable {
         if isRefusal, let chain = attempts {
             if wasAccepted || isLate, restarts < Self.maximumRestarts {
                 restarts += 1
+                // The token is old by now, and so may be another one that its source keeps.
+                if isLate { _ = await attempts?.replaceToken(after: error) }
                 attempts = chain.restarted()
                 return
             }

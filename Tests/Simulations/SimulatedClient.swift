@@ -28,6 +28,9 @@ final class SimulatedClient: @unchecked Sendable {
     private var listening: Set<String> = []
     /// True after the app has disconnected, which ends its streams. They miss the messages of that time.
     private(set) var hasDisconnected = false
+    /// True when a message has failed because the connection ended with it again and again. Its packet identifier stays
+    /// in use as long as the session.
+    private(set) var hasFailedMessage = false
     private var consumers: [Task<Void, Never>] = []
     /// The longest time for one message. Some apps cannot keep up.
     private let longestPause: Duration
@@ -72,6 +75,7 @@ final class SimulatedClient: @unchecked Sendable {
     /// Runs until it is told to stop, then closes everything.
     func run() async throws {
         let states = Task { await watchStates() }
+        let failures = Task { await watchFailures() }
         for (topic, qos) in listensTo { await listen(topic, qos) }
         if service.hasReplies { await answer() }
         await withTaskGroup(of: Void.self) { group in
@@ -91,7 +95,9 @@ final class SimulatedClient: @unchecked Sendable {
         await transport.transport.shutdown()
         for consumer in consumers { await consumer.value }
         states.cancel()
+        failures.cancel()
         await states.value
+        await failures.value
     }
 
     // MARK: Pauses
@@ -356,6 +362,13 @@ final class SimulatedClient: @unchecked Sendable {
             if case .waiting(_, let cause) = state { ledger.checkUnbroken(cause, name) }
             last = state
             if case .connected = state { isConnected = true } else { isConnected = false }
+        }
+    }
+
+    private func watchFailures() async {
+        for await event in provider.events {
+            guard event.kind == .sendFailed, event.error?.code == .rejected else { continue }
+            hasFailedMessage = true
         }
     }
 

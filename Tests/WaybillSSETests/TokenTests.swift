@@ -163,13 +163,7 @@ struct TokenTests {
     @Test("A refusal that is read late, as the app held the server back, is not the last word")
     func late() async throws {
         let count = Locked(0)
-        let events = (1...3).map { "data: \($0)\n\n" }.joined()
-        let server = HTTPServer([
-            .open(Say.stream(events)), .open(Say.status(401)), .open(Say.status(401)),
-            .open(Say.stream("data: 4\n\n")),
-        ])
-        let transport = try server.transport { configuration in
-            configuration.buffering = BufferPolicy(.holdBack, messageLimit: 1)
+        let shown = try await shownLate { configuration in
             configuration.credentials = CredentialSource { _ in
                 let number = count.withLock { count in
                     count += 1
@@ -178,7 +172,39 @@ struct TokenTests {
                 return Self.bearer("\(number)")
             }
         }
-        let provider = Provider<StreamEntry>(transport: transport)
+        #expect(shown == (1...4).map { "Bearer \($0)" })
+    }
+
+    @Test("Nor is it where an interceptor's source answers with another token that is old")
+    func lateInterceptor() async throws {
+        let asked = Locked<[String?]>([])
+        let tokens = TokenInterceptor { refused in
+            asked.withLock { asked in
+                asked.append(refused)
+                return "\(asked.count)"
+            }
+        }
+        let shown = try await shownLate(tokens)
+        #expect(shown == ["Bearer 1", "Bearer 1", "Bearer 2", "Bearer 3"])
+        #expect(asked.withLock { $0 } == [nil, "1", "2"])
+    }
+
+    /// The credentials of a stream whose second request is refused while the app reads nothing, and its third as well.
+    private func shownLate(
+        _ interceptor: (any Interceptor)? = nil,
+        _ configure: (inout SSEConfiguration) -> Void = { _ in }
+    ) async throws -> [String?] {
+        let events = (1...3).map { "data: \($0)\n\n" }.joined()
+        let server = HTTPServer([
+            .open(Say.stream(events)), .open(Say.status(401)), .open(Say.status(401)),
+            .open(Say.stream("data: 4\n\n")),
+        ])
+        let transport = try server.transport { configuration in
+            configuration.buffering = BufferPolicy(.holdBack, messageLimit: 1)
+            configure(&configuration)
+        }
+        var provider = Provider<StreamEntry>(transport: transport)
+        if let interceptor { provider = provider.intercepted(interceptor) }
         let messages = try await provider.messages(.listen())
         await untilQuiet()
         await transport.pause()
@@ -190,8 +216,7 @@ struct TokenTests {
         #expect(server.requests.count == 2)
         var iterator = messages.makeAsyncIterator()
         for number in 1...4 { #expect(try await iterator.next()?.text == "\(number)") }
-        let shown = server.requests.map { $0.head.headers.first("authorization") }
-        #expect(shown == (1...4).map { "Bearer \($0)" })
         await transport.shutdown()
+        return server.requests.map { $0.head.headers.first("authorization") }
     }
 }
