@@ -29,7 +29,9 @@ struct Quickstart {
     }
 
     private static func run(_ options: Options) async throws {
-        if let url = options.url {
+        if let url = options.url, options.watches {
+            return try await watch(url, options)
+        } else if let url = options.url {
             try await chat(over: url, options)
         } else {
             let broker = LoopbackBroker()
@@ -71,6 +73,14 @@ struct Quickstart {
         }
         await adaTransport.shutdown()
         await bobTransport.shutdown()
+    }
+
+    /// Stays connected and prints the states, until the process is ended.
+    private static func watch(_ url: String, _ options: Options) async throws {
+        let (ada, transport) = try service("ada", url, options)
+        try await ada.withConnection {
+            for await state in transport.states { print("  \(state)") }
+        }
     }
 
     /// The service of one user: the enum, the interceptors, and a transport below them.
@@ -130,7 +140,8 @@ private struct Options {
                Quickstart --url stomp://HOST:PORT | ws://HOST:PORT/PATH [--host VIRTUAL-HOST]
                Quickstart --url http://HOST:PORT/PATH
 
-        Each takes --token TOKEN, or --login LOGIN --passcode PASSCODE.
+        Each takes --token TOKEN, or --login LOGIN --passcode PASSCODE. With --url and --watch the program stays connected
+        and prints the states of the connection.
         mqtts, wss, stomps and https go over TLS; --ca FILE names the authority of the server's certificate.
         """
 
@@ -147,6 +158,8 @@ private struct Options {
     }
 
     var url: String?
+    /// Whether the program stays connected.
+    var watches = false
     var wire = Wire.mqtt
     var version = MQTTConfiguration.Version.v5
     /// The token that the interceptor adds; nil for none. A real server may check it. The broker in this process
@@ -166,6 +179,10 @@ private struct Options {
         var rest = arguments
         var statesMQTT = false
         while let argument = rest.popFirst() {
+            if argument == "--watch" {
+                watches = true
+                continue
+            }
             guard Self.names.contains(argument) else {
                 throw Refusal(reason: "unknown argument \(argument)")
             }
@@ -187,6 +204,7 @@ private struct Options {
             }
         }
         if token != nil, login != nil { throw Refusal(reason: "give --token or --login, not both") }
+        if watches, url == nil { throw Refusal(reason: "--watch needs --url") }
         if url == nil, token == nil, login == nil { token = "a-token-that-is-never-printed" }
         guard let url, !statesMQTT, !url.hasPrefix("mqtt") else { return }
         wire = url.hasPrefix("http") ? .eventStream : .stomp

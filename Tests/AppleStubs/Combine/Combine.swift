@@ -1,3 +1,6 @@
+// Read in: nothing but what Documentation/OnAMac.md names; from memory, to compare with the interface of Combine.
+// Observed by: nobody.
+
 /// Stands in for the parts of Combine that Waybill uses. No body here is ever run.
 
 @available(macOS 10.15, iOS 13.0, tvOS 13.0, watchOS 6.0, visionOS 1.0, *)

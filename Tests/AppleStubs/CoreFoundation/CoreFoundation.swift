@@ -1,3 +1,6 @@
+// Read in: nothing but what Documentation/OnAMac.md names; from memory, to compare with CoreFoundation/*.h.
+// Observed by: nobody.
+
 /// Stands in for the parts of Core Foundation that Waybill uses. No body here is ever run.
 ///
 /// Linux has no bridging, so Swift's values cannot be cast (`as CFData`). Waybill makes them with Core Foundation's

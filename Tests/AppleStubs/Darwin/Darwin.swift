@@ -1,3 +1,6 @@
+// Read in: nothing but what Documentation/OnAMac.md names; from memory, to compare with sys/*.h and time.h.
+// Observed by: nobody.
+
 /// Stands in for the parts of Darwin that Waybill uses. No body here is ever run.
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)

@@ -1,3 +1,6 @@
+// Read in: nothing but what Documentation/OnAMac.md names; from memory, to compare with errno.h and signal.h.
+// Observed by: nobody.
+
 // Stands in for the error numbers and the signals of Darwin that Waybill uses.
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)

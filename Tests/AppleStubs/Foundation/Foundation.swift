@@ -1,3 +1,6 @@
+// Read in: nothing but what Documentation/OnAMac.md names; from memory, to compare with the interface of Foundation.
+// Observed by: nobody.
+
 @_exported public import CoreFoundation
 @_exported public import Darwin
 @_exported public import Dispatch

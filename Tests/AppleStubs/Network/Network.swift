@@ -1,3 +1,6 @@
+// Read in: what Documentation/OnAMac.md names; the rest is from memory, to compare with Network/*.h.
+// Observed by: nobody.
+
 public import Darwin
 public import Dispatch
 public import FoundationEssentials

@@ -1,3 +1,6 @@
+// Read in: nothing but what Documentation/OnAMac.md names; from memory, to compare with Security/*.h.
+// Observed by: nobody.
+
 public import CoreFoundation
 public import Darwin
 public import Dispatch

@@ -1,3 +1,6 @@
+// Read in: nothing but what Documentation/OnAMac.md names; from memory, to compare with os/*.h.
+// Observed by: nobody.
+
 /// Stands in for the parts of os that Waybill uses. No body here is ever run.
 
 @available(macOS 13.0, iOS 16.0, tvOS 16.0, watchOS 9.0, visionOS 1.0, *)
