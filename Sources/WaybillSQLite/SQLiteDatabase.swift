@@ -195,31 +195,34 @@ final class SQLiteDatabase {
         throw Self.error(code, handle, path)
     }
 
-    /// Whether the system denies access (`SQLITE_PERM`, `SQLITE_AUTH`), as Apple's SQLite says of a protected file.
-    private static func isDenied(_ code: Int32) -> Bool {
-        code & 0xFF == WAYBILL_SQLITE_PERM || code & 0xFF == WAYBILL_SQLITE_AUTH
-    }
-
     private static func error(
         _ code: Int32,
         _ handle: UnsafeMutableRawPointer?,
         _ path: String
     ) -> SQLiteStoreError {
-        var detail = "\(String(cString: waybill_sqlite_message(handle))), SQLite's code \(code)"
-        if isDenied(code) { detail += SQLiteStoreError.whyDenied }
-        let reason: SQLiteStoreError.Reason =
-            switch Int(code & 0xFF) {
+        SQLiteStoreError(code: code, String(cString: waybill_sqlite_message(handle)), path: path)
+    }
+}
+
+extension SQLiteStoreError {
+    /// Makes the error for a code of SQLite, with SQLite's text.
+    package init(code: Int32, _ text: String, path: String) {
+        let primary = code & 0xFF
+        // What Apple's SQLite says of a protected file.
+        let isDenied = primary == WAYBILL_SQLITE_PERM || primary == WAYBILL_SQLITE_AUTH
+        let reason: Reason =
+            switch Int(primary) {
             case Int(WAYBILL_SQLITE_BUSY), Int(WAYBILL_SQLITE_LOCKED): .inUse
             case Int(WAYBILL_SQLITE_CORRUPT), Int(WAYBILL_SQLITE_NOTADB): .corrupt
             case Int(WAYBILL_SQLITE_FULL): .diskFull
             case Int(WAYBILL_SQLITE_CANTOPEN), Int(WAYBILL_SQLITE_READONLY): .cannotOpen
-            case _ where isDenied(code): .cannotOpen
+            case _ where isDenied: .cannotOpen
             case Int(WAYBILL_SQLITE_IOERR): .diskFailed
             default: .failed
             }
-        var error = SQLiteStoreError(reason, detail, path: path)
-        error.isOfStatement = code & 0xFF == WAYBILL_SQLITE_ERROR
-        return error
+        let why = isDenied ? Self.whyDenied : ""
+        self.init(reason, "\(text), SQLite's code \(code)\(why)", path: path)
+        isOfStatement = primary == WAYBILL_SQLITE_ERROR
     }
 }
 

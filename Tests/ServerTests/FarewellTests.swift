@@ -12,22 +12,24 @@ import WaybillMQTT
     .timeLimit(.minutes(30))
 )
 struct FarewellTests {
+    private static let topic = "waybill/farewell"
+
     @Test(
         "A thousand sends of QoS 0, then the scope ends, and the process with it",
         arguments: 1...5
     )
     func scope(run: Int) async throws {
-        let topic = "waybill/farewell/\(getpid())"
         let transport = try MosquittoServer.transport(.v5)
         let messages = try await Provider<WireEntry>(transport: transport)
-            .messages(.subscribe(topic, .atMostOnce))
-        // Without a value of this process: Swift 6.2 cannot pass one.
+            .messages(.subscribe(Self.topic, .atMostOnce))
+        // Swift 6.2 can pass no value to the other process.
         try await #require(processExitsWith: .success) {
-            let topic = "waybill/farewell/\(getppid())"
             let chat = Provider<WireEntry>(transport: try MosquittoServer.transport(.v5))
             try await chat.withConnection {
                 for number in 0..<1_000 {
-                    try await chat.request(.send(Payload("\(number)"), to: topic, .atMostOnce))
+                    try await chat.request(
+                        .send(Payload("\(number)"), to: FarewellTests.topic, .atMostOnce)
+                    )
                 }
             }
         }

@@ -62,6 +62,15 @@ import WaybillSQLite
             $0.components(separatedBy: "</string>")[0]
         }
         #expect(values == ["NSPrivacyAccessedAPICategoryFileTimestamp", "C617.1"])
+        let package = try String(
+            contentsOf: root.appendingPathComponent("Package.swift"),
+            encoding: .utf8
+        )
+        let resource = "resources: [.copy(\"PrivacyInfo.xcprivacy\")]"
+        #expect(
+            package.components(separatedBy: "name: \"CWaybillSQLite\"").dropFirst()
+                .contains { $0.components(separatedBy: "name: ")[0].contains(resource) }
+        )
         // Functions of the other categories, which would need reasons of their own.
         let others = [
             "statfs", "statvfs", "fstatfs", "getattrlist", "mach_absolute_time", "systemUptime",
@@ -78,6 +87,19 @@ import WaybillSQLite
             for name in others { #expect(!text.contains(name), "\(file): \(name)") }
             let callsStat = text.contains(" stat(") || text.contains("&stat(")
             #expect(!callsStat || file.hasPrefix("CWaybillSQLite/"), "\(file)")
+        }
+    }
+    @Test(
+        "Denied access has words about a phone before its first unlock, and other errors have not"
+    )
+    func denied() {
+        for (code, reason) in [
+            (3, SQLiteStoreError.Reason.cannotOpen), (23, .cannotOpen), (10, .diskFailed),
+            (5, .inUse),
+        ] {
+            let error = SQLiteStoreError(code: Int32(code), "words", path: "/store")
+            #expect(error.reason == reason)
+            #expect(error.detail.contains("first unlock") == (code == 3 || code == 23), "\(code)")
         }
     }
 }

@@ -5,7 +5,7 @@
 ///
 /// | state | not viable | viable | a better path | the grace period ends |
 /// | --- | --- | --- | --- | --- |
-/// | viable | wait for the grace period | nothing | nothing: a working connection is kept | nothing |
+/// | viable | wait for the grace period; lost if there is a better path | nothing | nothing: a working connection is kept | nothing |
 /// | not viable | nothing | viable again | lost: a new connection has a path | lost |
 /// | lost | nothing | nothing | nothing | nothing |
 package struct NetworkViability: Sendable {

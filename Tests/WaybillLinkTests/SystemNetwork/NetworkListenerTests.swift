@@ -52,6 +52,23 @@ import WaybillLink
         #expect(after(.ready(port: 1_883), .close, row.event) == .port(false), "ended")
     }
 
+    @Test("Every event at a listener that listens", arguments: rows)
+    func listening(row: Row) throws {
+        // The time limit is for the start alone.
+        guard row.event != .timeLimit else { return }
+        let system = ScriptedListener(atStart: .ready(port: 1_883))
+        let listener = try NetworkListener(system) { _ in }
+        if row.event == .close { listener.close() } else { system.report(row.event) }
+        #expect(system.transcript.take() == (row.ends ? ["cancel"] : []))
+        let connection = ScriptedConnection()
+        system.accept(connection)
+        connection.run()
+        #expect(
+            connection.transcript.take()
+                == (row.ends ? ["cancel"] : ["after 5.0 seconds", "start"])
+        )
+    }
+
     @Test("The port is known when the listener is made, or the reason why there is none")
     func starting() throws {
         let good = ScriptedListener(atStart: .ready(port: 1_883))

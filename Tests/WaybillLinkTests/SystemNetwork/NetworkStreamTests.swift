@@ -89,14 +89,90 @@ import WaybillLink
     @Test("Every report in every state", arguments: rows)
     func table(row: Row) throws {
         for (index, state) in State.allCases.enumerated() {
-            let fixture = try Self.fixture(state)
-            fixture.connection.report(row.report)
+            let fixture = try Self.fixture(state == .closing ? .open : state)
+            fixture.connection.queue(row.report)
+            // The report comes before the connection is cancelled.
+            if state == .closing { fixture.stream.close() }
+            fixture.connection.run()
             let effects = index < row.effects.count ? row.effects[index] : []
-            // The call to close is carried out meanwhile.
             #expect(
                 fixture.take() == (state == .closing ? ["cancel", "end"] : effects),
                 "\(state)"
             )
+        }
+    }
+
+    /// A call, with its result and what follows in the states made, open, failed, closing, over.
+    private struct Call: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let effects: [String]
+        let perform: @Sendable (Fixture) throws -> String
+
+        init(
+            _ name: String,
+            _ effects: [String],
+            _ perform: @escaping @Sendable (Fixture) throws -> String
+        ) {
+            testDescription = name
+            self.effects = effects
+            self.perform = perform
+        }
+    }
+
+    private static let broken = [
+        "connection reset by the peer []", "connection closed [cancel, end]",
+        "connection closed []",
+    ]
+
+    private static let calls: [Call] = [
+        Call(
+            "write",
+            ["3 [send 3]", "3 [send 3]"] + broken
+        ) { "\(try $0.write(3))" },
+        Call(
+            "read",
+            ["nothing []", "nothing []"] + broken
+        ) { "\(try $0.read())" },
+        Call("scheduleFlush", [" []", " [flush]", " [flush]", " [cancel, end]", " []"]) {
+            _ = $0.stream.scheduleFlush()
+            return ""
+        },
+        Call("readAgain", [" []", " [readable]", " [readable]", " [cancel, end]", " []"]) {
+            $0.stream.readAgain()
+            return ""
+        },
+        Call("finishWriting", [" [finish]", " [finish]", " []", " [cancel, end]", " []"]) {
+            $0.stream.finishWriting()
+            return ""
+        },
+        Call(
+            "close",
+            [" [cancel]", " [cancel, end]", " [cancel, end]", " [cancel, end]", " []"]
+        ) {
+            $0.stream.close()
+            return ""
+        },
+        Call(
+            "abandon",
+            [
+                " [force cancel]", " [force cancel, end]", " [force cancel, end]",
+                " [cancel, end]", " []",
+            ]
+        ) {
+            $0.stream.abandon()
+            return ""
+        },
+    ]
+
+    @Test("Every call in every state", arguments: calls)
+    private func call(_ call: Call) throws {
+        for (index, state) in [State.made, .open, .failed, .closing, .over].enumerated() {
+            let fixture = try Self.fixture(state)
+            let result: String
+            do { result = try call.perform(fixture) } catch { result = "\(error)" }
+            fixture.connection.run()
+            let effects = fixture.take().joined(separator: ", ")
+            #expect("\(result) [\(effects)]" == call.effects[index], "\(state)")
         }
     }
 

@@ -83,9 +83,14 @@ final class ScriptedConnection: SystemConnection {
     }
 
     func report(_ report: NetworkReport) {
+        queue(report)
+        run()
+    }
+
+    /// Lets a report wait in the queue.
+    func queue(_ report: NetworkReport) {
         let receiver = state.withLock { $0.receiver }
         if let receiver { perform { receiver(report) } }
-        run()
     }
 
     func deliver(_ bytes: [UInt8]?, isComplete: Bool = false, failure: LinkError? = nil) {
