@@ -28,8 +28,8 @@ final class SimulatedClient: @unchecked Sendable {
     private var listening: Set<String> = []
     /// True after the app has disconnected, which ends its streams. They miss the messages of that time.
     private(set) var hasDisconnected = false
-    /// True when a message has failed because the connection ended with it again and again. Its packet identifier stays
-    /// in use as long as the session.
+    /// True when a message of QoS 2 has failed because the connection ended with it again and again. Its packet identifier
+    /// stays in use as long as the session.
     private(set) var hasFailedMessage = false
     private var consumers: [Task<Void, Never>] = []
     /// The longest time for one message. Some apps cannot keep up.
@@ -367,7 +367,9 @@ final class SimulatedClient: @unchecked Sendable {
 
     private func watchFailures() async {
         for await event in provider.events {
-            guard event.kind == .sendFailed, event.error?.code == .rejected else { continue }
+            guard event.kind == .sendFailed, event.error?.code == .rejected,
+                event.qos == .exactlyOnce
+            else { continue }
             hasFailedMessage = true
         }
     }

@@ -89,6 +89,7 @@ import WaybillSQLite
             #expect(!callsStat || file.hasPrefix("CWaybillSQLite/"), "\(file)")
         }
     }
+
     @Test(
         "Denied access has words about a phone before its first unlock, and other errors have not"
     )
