@@ -287,8 +287,9 @@ let package = Package(
         tests(
             "WaybillMQTTTests",
             [
-                "Waybill", "WaybillMQTT", "WaybillLink", "WaybillSession", "WaybillTesting",
-                "MQTTWire", "WireCore", "TransportTestSupport", "WireTestSupport",
+                "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillLink",
+                "WaybillSession", "WaybillTesting", "MQTTWire", "WireCore",
+                "TransportTestSupport", "WireTestSupport",
             ]
         ),
         tests(

@@ -51,10 +51,7 @@ import WaybillTesting
 
         try await ChatService(provider: provider).connect()
 
-        let passwords = mock.requests.map { request in
-            guard case .connect(let options) = request.command else { return "" }
-            return options.password ?? ""
-        }
+        let passwords = mock.requests.map { $0.command[.password] ?? "" }
         #expect(passwords == ["old", "new"])
     }
 

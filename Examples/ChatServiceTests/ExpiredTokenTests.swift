@@ -31,10 +31,7 @@ struct ExpiredTokenTests {
     }
 
     private var passwords: [String?] {
-        mock.requests.map { request in
-            guard case .connect(let options) = request.command else { return nil }
-            return options.password
-        }
+        mock.requests.map { $0.command[.password] }
     }
 
     @Test("A token expires during a hundred sends: one refresh, and every message arrives")

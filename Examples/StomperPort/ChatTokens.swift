@@ -25,7 +25,7 @@ public struct ChatTokenInterceptor: Interceptor {
 
     /// Adds the token to each CONNECT, also after a lost connection.
     public func adapt(_ request: inout Request, context: InterceptorContext) async throws {
-        guard case .connect = request.command else { return }
+        guard request.command.kind == .connect else { return }
         request.headers["Authorization"] = "Bearer \(await tokens.current())"
     }
 

@@ -161,7 +161,7 @@ private struct Recorder: Interceptor {
 
     func adapt(_ request: inout Request, context: InterceptorContext) async throws {
         try await base.adapt(&request, context: context)
-        guard case .connect = request.command else { return }
+        guard request.command.kind == .connect else { return }
         await seen.add(request.headers["Authorization"])
     }
 

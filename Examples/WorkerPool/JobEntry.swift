@@ -59,8 +59,8 @@ enum JobEntry: EntryType {
         case .take(let pool):
             // MQTT 5, 4.8.2: each message goes to one of the subscribers that share the name.
             pool.wire == .mqtt
-                ? .subscribe(qos: .atLeastOnce, shareName: "workers", acknowledgement: .manual)
-                : .subscribe(ackMode: .clientIndividual, acknowledgement: .manual)
+                ? .subscribe(qos: .atLeastOnce, .shareName("workers"), .manualAcknowledgement)
+                : .subscribe(.ackMode(.clientIndividual), .manualAcknowledgement)
         case .done(let id): .ack(id)
         case .leave: .unsubscribe
         }

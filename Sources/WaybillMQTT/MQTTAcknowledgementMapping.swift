@@ -8,37 +8,36 @@ enum MQTTAcknowledgementMapping {
     ///
     /// - Parameters:
     ///   - request: The request; its headers become user properties.
-    ///   - options: The options of its command.
-    ///   - isAccepted: False for `nack`.
     ///   - version: The version of the protocol.
-    /// - Returns: The answer to the server.
+    /// - Returns: The message, and the answer to the server.
     /// - Throws: `unsupported`, `invalidEntry`.
     static func answer(
         _ request: Request,
-        _ options: AcknowledgementOptions,
-        isAccepted: Bool,
         version: MQTTVersion
-    ) throws(WaybillError) -> MQTTReceiverAnswer {
-        guard options.transaction == nil else {
-            throw MQTTMapping.unsupported("transactions", request)
-        }
+    ) throws(WaybillError) -> (message: Message.ID, answer: MQTTReceiverAnswer) {
+        let isAccepted = request.command.code == .ack
         guard request.topic == nil, request.body.isEmpty else {
             throw MQTTMapping.unsupported("topic or body of an \(request.command.name)", request)
         }
-        guard version == .v5 else {
-            guard isAccepted else { throw MQTTMapping.unsupported("nack in 3.1.1", request) }
-            try MQTTMapping.refuse(
-                [
-                    .headers: request.statesHeaders,
-                    .acknowledgementReason: options.statesReason,
-                ],
-                request,
-                version
-            )
-            return MQTTReceiverAnswer(.success)
+        guard version == .v5 || isAccepted else {
+            throw MQTTMapping.unsupported("nack in 3.1.1", request)
         }
+        guard let message = request.command.message else {
+            throw WaybillError(.invalidEntry, "the command names no message").about(request)
+        }
+        var options = OptionReader(request)
+        // Read where the message is acknowledged.
+        _ = options.take(.awaitsCompletion)
+        guard version == .v5 else {
+            try MQTTMapping.refuse([.headers: request.statesHeaders], request, version)
+            try options.finish(for: MQTTMapping.name(of: version))
+            return (message, MQTTReceiverAnswer(.success))
+        }
+        let reasonCode = options.take(.reasonCode)
+        let reason = options.take(.reason)
+        try options.finish(for: MQTTMapping.name(of: version))
         var answer = MQTTReceiverAnswer(isAccepted ? .success : .unspecifiedError)
-        if let stated = options.reasonCode {
+        if let stated = reasonCode {
             let code = MQTTReasonCode(rawValue: stated.rawValue)
             // Tables 3-4 and 3-5 have the same codes. 0x10 is for servers.
             guard !isAccepted, code.isFailure,
@@ -52,7 +51,7 @@ enum MQTTAcknowledgementMapping {
             }
             answer.reasonCode = code
         }
-        answer.properties.reasonString = options.reason
+        answer.properties.reasonString = reason
         answer.properties.userProperties = request.headers.pairs
         let packet = MQTTAcknowledgement(
             packetIdentifier: 1,
@@ -62,6 +61,6 @@ enum MQTTAcknowledgementMapping {
         try MQTTMapping.checkEncoding(request) { (scratch) throws(MQTTEncodingError) in
             try MQTTPacket.puback(packet).encode(into: &scratch, version: .v5)
         }
-        return answer
+        return (message, answer)
     }
 }

@@ -15,20 +15,25 @@ struct MQTTConnector: Sendable {
     var configuration: MQTTConfiguration { greeter.configuration.value }
 
     /// Connects; see ``ConnectionLifecycle/connect(_:timeout:)``.
-    func connect(_ request: Request, _ options: ConnectOptions) async throws -> Receipt {
-        try await lifecycle.connect(greeter.greeting(request), timeout: options.timeout)
+    func connect(_ request: Request) async throws -> Receipt {
+        try await lifecycle.connect(
+            greeter.greeting(request),
+            timeout: request.command[.timeout]
+        )
     }
 
     /// Sends DISCONNECT, and waits until the connection is closed.
-    func disconnect(_ request: Request, _ options: DisconnectOptions) async throws {
+    func disconnect(_ request: Request) async throws {
         let configured = configuration.sessionExpiry.map(MQTTMapping.seconds)
         let disconnectPacket = try MQTTDisconnectMapping.packet(
             request,
-            options,
             version,
             sessionExpiry: session.lifetime?.requested ?? configured
         )
-        try await lifecycle.disconnect(options) { $0.disconnectPacket = disconnectPacket }
+        try await lifecycle.disconnect(
+            within: request.command[.timeout],
+            drainingWithin: request.command[.drainTimeout]
+        ) { $0.disconnectPacket = disconnectPacket }
     }
 
     /// Returns the connection for a request, and makes one if needed.

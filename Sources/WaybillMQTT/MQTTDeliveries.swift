@@ -65,22 +65,21 @@ final class MQTTDeliveries: MessageAcknowledger {
     /// - Parameters:
     ///   - id: The identifier of the message.
     ///   - answer: The answer to the server.
-    ///   - options: The options of the command.
     ///   - request: The request.
     /// - Returns: An empty receipt.
-    /// - Throws: `invalidEntry` if no message waits under the identifier; the errors of the exchange, if the options await
-    ///   its end.
+    /// - Throws: `invalidEntry` if no message waits under the identifier; the errors of the exchange, if the command
+    ///   awaits its end.
     func perform(
         _ id: Message.ID,
         _ answer: MQTTReceiverAnswer,
-        _ options: AcknowledgementOptions,
         _ request: Request
     ) async throws -> Receipt {
-        let isPlain = answer.properties.isEmpty && options.reasonCode == nil
-        guard !isPlain || options.awaitsCompletion else {
+        let isPlain = answer.properties.isEmpty && request.command[.reasonCode] == nil
+        let awaitsCompletion = request.command.isSet(.awaitsCompletion)
+        guard !isPlain || awaitsCompletion else {
             return try acknowledge(id, isAccepted: !answer.reasonCode.isFailure, request)
         }
-        guard options.awaitsCompletion else {
+        guard awaitsCompletion else {
             try acknowledge(id, answer, awaitedBy: nil, request)
             return Receipt()
         }

@@ -146,70 +146,56 @@ final class MQTTEngine: Sendable {
     // MARK: Requests
 
     func perform(_ request: Request) async throws -> Receipt {
-        switch request.command {
-        case .send(let options):
+        switch request.command.code {
+        case .send:
             // The fast path of most sends, with as few calls as possible between the caller and the packet.
             guard outbox == nil, !request.expectsReply, !events.isObserved,
                 let connection = lifecycle.connected
-            else { return try await sender.send(request, options) }
+            else { return try await sender.send(request) }
             do {
+                let limits = request.command.sendLimits
                 return try await connection.publish(
-                    MQTTPublishMapping.packet(request, options, version: version),
+                    MQTTPublishMapping.packet(request, version: version),
                     request,
-                    timeout: options.timeout,
+                    timeout: limits.timeout,
                     isObserved: false,
-                    isSentOnce: options.isSentOnce
+                    isSentOnce: limits.isSentOnce
                 )
             } catch let error as WaybillError where error.code == .notConnected {
-                return try await sender.send(request, options)
+                return try await sender.send(request)
             }
-        case .connect(let options):
-            return try await connector.connect(request, options)
-        case .disconnect(let options):
-            try await connector.disconnect(request, options)
+        case .connect:
+            return try await connector.connect(request)
+        case .disconnect:
+            try await connector.disconnect(request)
             return Receipt()
-        case .unsubscribe(let options):
+        case .unsubscribe:
             let request = fitting(request)
-            let filters = try MQTTSubscribeMapping.unsubscription(
-                request,
-                options,
-                version: version
-            )
+            let filters = try MQTTSubscribeMapping.unsubscription(request, version: version)
             try lifecycle.requests.check(request)
             // User properties need a connection: without one, the next connection only gets the filter.
             if !request.headers.isEmpty {
                 _ = try lifecycle.requests.current(for: request)
             }
             return try await subscriptions.unsubscribe(filters, request)
-        case .ack(let id, let options):
-            return try await acknowledge(id, options, isAccepted: true, request)
-        case .nack(let id, let options):
-            return try await acknowledge(id, options, isAccepted: false, request)
-        case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
+        case .ack, .nack:
+            return try await acknowledge(request)
+        case .other:
+            throw MQTTMapping.unsupported("command \(request.command.name)", request)
         case .subscribe:
             throw WaybillError(.invalidEntry, "use subscribe(_:) for a subscription")
         }
     }
 
-    private func acknowledge(
-        _ id: Message.ID,
-        _ options: AcknowledgementOptions,
-        isAccepted: Bool,
-        _ request: Request
-    ) async throws -> Receipt {
-        let answer = try MQTTAcknowledgementMapping.answer(
-            request,
-            options,
-            isAccepted: isAccepted,
-            version: version
-        )
+    private func acknowledge(_ request: Request) async throws -> Receipt {
+        let (id, answer) = try MQTTAcknowledgementMapping.answer(request, version: version)
         let deliveries = subscriptions.deliveries
         // A message of QoS 2 does not come again after a lost connection: its acknowledgement waits for the next one.
         // A message may also come while subscriptions are being restored, over a first connection, too.
         if !lifecycle.isUnderWay || !deliveries.manual.isWaiting(id) {
             _ = try lifecycle.requests.current(for: request)
         }
-        return try await deliveries.perform(id, answer, options, request)
+        return try await deliveries.perform(id, answer, request)
     }
 
     /// The request without the headers of interceptors, for which MQTT 3.1.1 has no place.
@@ -223,21 +209,20 @@ final class MQTTEngine: Sendable {
     }
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {
-        guard case .subscribe(let options) = request.command else {
+        guard request.command.code == .subscribe else {
             throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
         }
         let request = fitting(request)
-        let all = try MQTTSubscribeMapping.subscriptions(request, options, version: version)
+        let all = try MQTTSubscribeMapping.subscriptions(request, version: version)
         return try await lifecycle.requests.subscribe(
             request,
-            options,
             later: { [subscriptions] () throws(WaybillError) in
-                try subscriptions.subscribeLater(all, request, options)
+                try subscriptions.subscribeLater(all, request)
             },
             greeting: { () throws(WaybillError) in try connector.greeting(for: request) },
             connection: { try await connector.connection(for: request) },
             now: { connection in
-                try await subscriptions.subscribe(all, request, options, over: connection)
+                try await subscriptions.subscribe(all, request, over: connection)
             }
         )
     }

@@ -135,14 +135,14 @@ package enum MQTTErrorMapping {
         var refusal = WaybillError(code, message)
         switch error {
         case .qualityOfServiceNotSupported(let maximum):
-            refusal.unsupportedOption = .qos
+            refusal.option = .qos
             refusal.supportedQoS = MQTTMapping.quality(maximum)
             refusal.isLimitOfServer = true
         case .retainNotSupported:
-            refusal.unsupportedOption = .retain
+            refusal.option = .retained
             refusal.isLimitOfServer = true
         case .sharedSubscriptionsNotSupported:
-            refusal.unsupportedOption = .shareName
+            refusal.option = .shareName
             refusal.isLimitOfServer = true
         default: break
         }
@@ -172,7 +172,7 @@ package enum MQTTErrorMapping {
             .unsupported,
             "only MQTT 5 with an authenticator authenticates a connection anew"
         )
-        error.unsupportedOption = .authenticator
+        error.option = .authenticator
         return error
     }
 

@@ -63,9 +63,7 @@ struct MQTTGreeter: Sendable {
         try check(packet, adapted)
         var greeting = MQTTGreeting(request: request, packet: packet)
         greeting.isUnattended = occasion.isUnattended
-        if case .connect(let options) = adapted.command {
-            greeting.upgradeHeaders = options.upgradeHeaders
-        }
+        greeting.upgradeHeaders = adapted.command[.upgradeHeaders] ?? [:]
         return greeting
     }
 
@@ -77,47 +75,53 @@ struct MQTTGreeter: Sendable {
     }
 
     private func packet(_ request: Request) throws(WaybillError) -> MQTTConnect {
-        guard case .connect(let options) = request.command, request.topic == nil,
-            request.body.isEmpty
-        else { throw MQTTMapping.unsupported("topic or body of a connect", request) }
+        guard request.command.code == .connect, request.topic == nil, request.body.isEmpty else {
+            throw MQTTMapping.unsupported("topic or body of a connect", request)
+        }
         let configuration = configuration.value
+        var options = OptionReader(request)
+        // Read where the connection is made.
+        _ = options.take(.timeout)
+        _ = options.take(.upgradeHeaders)
+        let cleanStart: Bool? = options.take(.cleanStart)
+        let keepAlive = options.take(.keepAlive) ?? configuration.keepAlive
+        let password = options.take(.password) ?? configuration.password
         var packet = MQTTConnect(
             version: version,
-            clientIdentifier: options.clientIdentifier ?? clientIdentifier,
-            cleanStart: options.cleanStart ?? configuration.cleanStart,
-            keepAlive: UInt16(
-                clamping: (options.keepAlive ?? configuration.keepAlive).components.seconds
-            ),
-            userName: options.userName ?? configuration.userName,
-            password: (options.password ?? configuration.password).map { Array($0.utf8) }
+            clientIdentifier: options.take(.clientIdentifier) ?? clientIdentifier,
+            cleanStart: cleanStart ?? configuration.cleanStart,
+            keepAlive: UInt16(clamping: keepAlive.components.seconds),
+            userName: options.take(.userName) ?? configuration.userName,
+            password: password.map { Array($0.utf8) }
         )
-        if let will = options.will ?? configuration.will {
+        if let will = options.take(.will) ?? configuration.will {
             packet.will = try MQTTWillMapping.will(will, request, version)
         }
         switch version {
-        case .v5: packet.properties = properties(request, options)
+        case .v5:
+            packet.properties = properties(request, sessionExpiry: options.take(.sessionExpiry))
         case .v3_1_1:
             try MQTTMapping.refuse(
                 [
                     .headers: request.statesHeaders,
                     .authenticator: configuration.authenticator != nil,
-                    .sessionExpiry: options.sessionExpiry != nil,
                 ],
                 request,
                 version
             )
         }
+        try options.finish(for: MQTTMapping.name(of: version))
         return packet
     }
 
     /// The properties of CONNECT (MQTT 5, 3.1.2.11).
     ///
     /// A property that the app leaves out is not sent.
-    private func properties(_ request: Request, _ options: ConnectOptions) -> MQTTProperties {
+    private func properties(_ request: Request, sessionExpiry: Duration?) -> MQTTProperties {
         let configuration = configuration.value
         var properties = MQTTProperties()
         properties.sessionExpiryInterval =
-            (options.sessionExpiry ?? configuration.sessionExpiry).map(MQTTMapping.seconds)
+            (sessionExpiry ?? configuration.sessionExpiry).map(MQTTMapping.seconds)
         properties.receiveMaximum = configuration.receiveMaximum.map { max($0, 1) }
         if configuration.announcesMaximumPacketSize {
             properties.maximumPacketSize = UInt32(clamping: max(configuration.maximumPacketSize, 1))

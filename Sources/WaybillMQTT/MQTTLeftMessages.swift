@@ -108,17 +108,16 @@ final class MQTTLeftMessages: Sendable {
 
     private func packet(
         _ message: StoredMessage,
-        _ request: Request,
-        _ options: SendOptions
+        _ request: Request
     ) throws(WaybillError) -> MQTTOutgoingMessage {
-        var options = options
+        var request = request
         // The exchange has begun with this quality of service.
-        options.qos = message.options.qos
+        request.command.qos = message.command.qos
         // An interceptor that adds an expiry has added it to the stored one, which has begun, too.
-        if let stated = options.expiry, let end = message.expiry {
-            options.expiry = min(stated, StoredMessage.expiry(end.timeIntervalSinceNow))
+        if let stated = request.command[.expiry], let end = message.expiry {
+            request.command[.expiry] = min(stated, StoredMessage.expiry(end.timeIntervalSinceNow))
         }
-        let publish = try MQTTPublishMapping.packet(request, options, version: version)
+        let publish = try MQTTPublishMapping.packet(request, version: version)
         try MQTTPublishMapping.check(publish, request, version: version)
         return MQTTOutgoingMessage(
             publish: publish,
@@ -210,7 +209,7 @@ final class MQTTLeftMessages: Sendable {
         MQTTStoredCall { [store] in
             store.remove(message.id)
         } didAnswer: { [self] code, properties in
-            let request = Request(topic: message.topic, command: .send(message.options))
+            let request = Request(topic: message.topic, command: message.command)
             do throws(WaybillError) {
                 _ = try MQTTErrorMapping.receipt(request, code, properties)
                 left.report(message, nil)

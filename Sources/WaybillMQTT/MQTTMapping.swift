@@ -13,14 +13,18 @@ enum MQTTMapping {
         .unsupported(by: "MQTT", what, request)
     }
 
-    /// Refuses options that this version of MQTT does not support.
+    /// The protocol, as its users know it.
+    static func name(of version: MQTTVersion) -> String {
+        version == .v5 ? "MQTT 5" : "MQTT 3.1.1"
+    }
+
+    /// Refuses parts of a request that this version of MQTT does not support, and that are no options of its command.
     static func refuse(
-        _ stated: KeyValuePairs<UnsupportedOption, Bool>,
+        _ stated: KeyValuePairs<OptionName, Bool>,
         _ request: Request,
-        _ version: MQTTVersion = .v5
+        _ version: MQTTVersion
     ) throws(WaybillError) {
-        let name = version == .v5 ? "MQTT" : "MQTT 3.1.1"
-        try WaybillError.refuse(stated, by: name, request)
+        try WaybillError.refuse(stated, by: name(of: version), request)
     }
 
     /// Checks whether a packet can be encoded.
@@ -46,10 +50,10 @@ enum MQTTMapping {
     /// - Throws: `invalidEntry`.
     static func checkText(
         _ body: Payload,
-        isText: Bool?,
+        _ format: MQTTPayloadFormat?,
         _ request: Request
     ) throws(WaybillError) {
-        guard isText == true else { return }
+        guard format == .text else { return }
         guard body.withUnsafeBytes({ UTF8Validation.scan($0).isWellFormed }) else {
             throw WaybillError(.invalidEntry, "a body that is declared as text has to be UTF-8")
                 .about(request)

@@ -12,84 +12,78 @@ enum MQTTPublishMapping {
     /// - Throws: `unsupported`, `invalidEntry`.
     static func packet(
         _ request: Request,
-        _ options: SendOptions,
         version: MQTTVersion
     ) throws(WaybillError) -> MQTTPublish {
-        if request.expectsReply { try checkReply(request, options, version: version) }
-        let hasOptions = !options.isPlain
-        let isUnfinishedOnce = hasOptions && options.isSentOnce && options.qos == .exactlyOnce
-        if hasOptions,
-            options.asksForReceipt != nil || options.method != nil || isUnfinishedOnce
-        {
-            try MQTTMapping.refuse(
-                [
-                    .receipt: options.asksForReceipt != nil, .method: options.method != nil,
-                    // An exchange of QoS 2 that is given up half-way blocks its packet identifier at the server.
-                    .sentOnce: isUnfinishedOnce,
-                ],
-                request
-            )
-        }
+        if request.expectsReply { try checkReply(request, version: version) }
+        let hasOptions = !request.command.isPlain
         let isPlain = request.headers.isEmpty && request.contentType == nil && !hasOptions
-        let properties =
-            isPlain ? MQTTProperties() : try properties(request, options, version: version)
+        let properties = isPlain ? MQTTProperties() : try properties(request, version: version)
         // Assembled at the end, because the compiler copies a value that a later error may discard.
         return MQTTPublish(
             topic: request.topic ?? "",
-            qos: MQTTMapping.quality(options.qos),
-            isRetained: options.retain,
+            qos: MQTTMapping.quality(request.command.qos),
+            isRetained: hasOptions && request.command.isSet(.retained),
             properties: properties
         )
     }
 
     private static func properties(
         _ request: Request,
-        _ options: SendOptions,
         version: MQTTVersion
     ) throws(WaybillError) -> MQTTProperties {
         var properties = MQTTProperties()
-        guard version == .v5 else {
-            let hasContentTypeAlone =
-                request.headers.isEmpty && options.expiry == nil && options.responseTopic == nil
-                && options.correlationData == nil && options.isText == nil
-            if hasContentTypeAlone { return properties }
-            try MQTTMapping.refuse(
-                [
-                    .headers: request.statesHeaders, .expiry: options.expiry != nil,
-                    .responseTopic: options.responseTopic != nil,
-                    .correlationData: options.correlationData != nil,
-                    .isText: options.isText != nil,
-                ],
-                request,
-                version
-            )
-            return properties
+        if version == .v5 {
+            // Checked first, because setting nil searches the properties.
+            if let contentType = request.contentType { properties.contentType = contentType }
+        } else if !request.headers.isEmpty {
+            try MQTTMapping.refuse([.headers: request.statesHeaders], request, version)
         }
-        // Each value is checked first, because setting nil searches the properties.
-        if let contentType = request.contentType { properties.contentType = contentType }
-        if let expiry = options.expiry {
-            properties.messageExpiryInterval = MQTTMapping.seconds(expiry)
-        }
-        if let topic = options.responseTopic { properties.responseTopic = topic }
-        if let data = options.correlationData { properties.correlationData = data }
-        if let isText = options.isText {
-            try MQTTMapping.checkText(request.body, isText: isText, request)
-            properties.payloadFormatIndicator = isText ? 1 : 0
-        }
-        properties.userProperties = request.headers.pairs
+        if !request.command.isPlain { try add(request, to: &properties, version: version) }
+        if version == .v5 { properties.userProperties = request.headers.pairs }
         return properties
+    }
+
+    /// Adds the options of a send to the properties of its packet.
+    private static func add(
+        _ request: Request,
+        to properties: inout MQTTProperties,
+        version: MQTTVersion
+    ) throws(WaybillError) {
+        var options = OptionReader(request)
+        // Read where the packet is assembled or sent.
+        _ = options.take(.retained)
+        _ = options.take(.timeout)
+        _ = options.take(.idempotent)
+        _ = options.take(.waitsForConnection)
+        let isSentOnce: Bool = options.take(.sentOnce)
+        if isSentOnce, request.command.qos == .exactlyOnce {
+            // An exchange of QoS 2 that is given up half-way blocks its packet identifier at the server.
+            throw .unsupported(.sentOnce, "MQTT does not support sentOnce with QoS 2", in: request)
+        }
+        if version == .v5 {
+            if let expiry = options.take(.expiry) {
+                properties.messageExpiryInterval = MQTTMapping.seconds(expiry)
+            }
+            if let topic = options.take(.responseTopic) { properties.responseTopic = topic }
+            if let data = options.take(.correlationData) { properties.correlationData = data }
+            if let format = options.take(.payloadFormat) {
+                try MQTTMapping.checkText(request.body, format, request)
+                properties.payloadFormatIndicator = format.rawValue
+            }
+        }
+        try options.finish(for: MQTTMapping.name(of: version))
     }
 
     /// Refuses options that exclude a reply.
     private static func checkReply(
         _ request: Request,
-        _ options: SendOptions,
         version: MQTTVersion
     ) throws(WaybillError) {
         guard version == .v5 else {
             throw MQTTMapping.unsupported("replies to a send in 3.1.1", request)
         }
-        guard options.responseTopic == nil, options.correlationData == nil else {
+        let command = request.command
+        guard command[.responseTopic] == nil, command[.correlationData] == nil else {
             throw WaybillError(
                 .invalidEntry,
                 "the answer is awaited here: response topic and correlation data are not an entry's to set"

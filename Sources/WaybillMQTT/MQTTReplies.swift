@@ -67,17 +67,16 @@ final class MQTTReplies: Sendable {
     private func listen(_ promise: Promise<String>, over connection: MQTTConnection) async {
         let given = connection.responseInformation.flatMap { $0.isEmpty ? nil : $0 }
         let topic = given.map { "\($0)/\(name)\(ending)" } ?? ownTopic
-        let options = SubscribeOptions(
+        let command = EntryCommand.subscribe(
             qos: .atLeastOnce,
-            retainHandling: .doNotSend,
-            buffering: BufferPolicy(.dropOldest)
+            .retainHandling(.doNotSend),
+            .buffering(BufferPolicy(.dropOldest))
         )
-        let request = Request(topic: topic, command: .subscribe(options))
+        let request = Request(topic: topic, command: command)
         do {
             let messages = try await subscriptions.subscribe(
-                MQTTSubscribeMapping.subscriptions(request, options, version: .v5),
+                MQTTSubscribeMapping.subscriptions(request, version: .v5),
                 request,
-                options,
                 over: connection
             )
             promise.resolve(.success(topic))
@@ -138,8 +137,7 @@ extension MQTTSender {
     /// Publishes a request, and waits for its reply.
     func reply(
         to publish: MQTTPublish,
-        _ request: Request,
-        _ options: SendOptions
+        _ request: Request
     ) async throws -> Receipt {
         var sample = publish
         sample.properties.responseTopic = replies.ownTopic
@@ -147,12 +145,12 @@ extension MQTTSender {
         try check(sample, request)
         return try await replies.pending.answer(
             to: request,
-            within: options.timeout ?? configuration.replyTimeout
+            within: request.command[.timeout] ?? configuration.replyTimeout
         ) { correlation in
             while true {
                 let first = try await connector.connection(for: request)
                 do {
-                    return try await send(publish, request, options, correlation, first)
+                    return try await send(publish, request, correlation, first)
                 } catch let error as WaybillError where error.code == .notConnected {
                     // The connection was just ending, and nothing was sent.
                     try lifecycle.requests.checkReturn(after: error)
@@ -164,7 +162,6 @@ extension MQTTSender {
     private func send(
         _ publish: MQTTPublish,
         _ request: Request,
-        _ options: SendOptions,
         _ correlation: String,
         _ first: MQTTConnection
     ) async throws -> Receipt {
@@ -174,13 +171,14 @@ extension MQTTSender {
         // A next connection may have replaced the first one in the meantime. It has the subscription, too.
         let connection = try await connector.connection(for: request)
         replies.pending.noteSent(correlation, over: connection)
+        let limits = request.command.sendLimits
         do {
             let receipt = try await connection.publish(
                 publish,
                 request,
-                timeout: options.timeout,
+                timeout: limits.timeout,
                 isObserved: events.isObserved,
-                isSentOnce: options.isSentOnce
+                isSentOnce: limits.isSentOnce
             )
             let isUnheard =
                 receipt.reason?.hasBytePrefix(MQTTReasonCode.noMatchingSubscribers.description)

@@ -33,39 +33,27 @@ package struct MQTTRequestCheck: Sendable {
     ///
     /// - Throws: `unsupported`, `invalidEntry`, `limitExceeded`.
     package func check(_ request: Request) throws(WaybillError) {
-        switch request.command {
-        case .connect(let options):
+        switch request.command.code {
+        case .connect:
             try greeter.check(request)
-            if let expiry = options.sessionExpiry {
+            if let expiry = request.command[.sessionExpiry] {
                 connects.sessionExpiry.withLock { $0 = expiry }
             }
-        case .send(let options):
-            let publish = try MQTTPublishMapping.packet(request, options, version: version)
+        case .send:
+            let publish = try MQTTPublishMapping.packet(request, version: version)
             try MQTTPublishMapping.check(publish, request, version: version)
-        case .subscribe(let options):
-            _ = try MQTTSubscribeMapping.subscriptions(request, options, version: version)
-        case .unsubscribe(let options):
-            _ = try MQTTSubscribeMapping.unsubscription(request, options, version: version)
-        case .ack(_, let options):
-            _ = try MQTTAcknowledgementMapping.answer(
-                request,
-                options,
-                isAccepted: true,
-                version: version
-            )
-        case .nack(_, let options):
-            _ = try MQTTAcknowledgementMapping.answer(
-                request,
-                options,
-                isAccepted: false,
-                version: version
-            )
-        case .begin, .commit, .abort: throw MQTTMapping.unsupported("transactions", request)
-        case .disconnect(let options):
+        case .subscribe:
+            _ = try MQTTSubscribeMapping.subscriptions(request, version: version)
+        case .unsubscribe:
+            _ = try MQTTSubscribeMapping.unsubscription(request, version: version)
+        case .ack, .nack:
+            _ = try MQTTAcknowledgementMapping.answer(request, version: version)
+        case .other:
+            throw MQTTMapping.unsupported("command \(request.command.name)", request)
+        case .disconnect:
             let expiry = connects.sessionExpiry.withLock { $0 } ?? configuration.sessionExpiry
             _ = try MQTTDisconnectMapping.packet(
                 request,
-                options,
                 version,
                 sessionExpiry: expiry.map(MQTTMapping.seconds)
             )

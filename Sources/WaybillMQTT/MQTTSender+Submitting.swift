@@ -11,12 +11,12 @@ extension MQTTSender {
         _ request: Request,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) -> Submission {
-        guard case .send(let options) = request.command, outbox == nil, !request.expectsReply,
+        guard request.command.code == .send, outbox == nil, !request.expectsReply,
             let connection = lifecycle.connected
         else { return .notNow }
-        let end = reporting(request, options.qos, completion)
+        let end = reporting(request, request.command.qos, completion)
         do throws(WaybillError) {
-            let publish = try MQTTPublishMapping.packet(request, options, version: version)
+            let publish = try MQTTPublishMapping.packet(request, version: version)
             guard publish.qos != .atMostOnce else {
                 let pause = try connection.submitAtMostOnce(publish, request)
                 // The submitting code yields to other tasks itself.
@@ -31,12 +31,13 @@ extension MQTTSender {
             let call = MQTTPendingCall { answer in
                 end(Result { try answer.get().receipt(of: request) }.about(request))
             }
+            let limits = request.command.sendLimits
             try connection.submit(
                 publish,
                 request,
-                timeout: options.timeout,
+                timeout: limits.timeout,
                 call,
-                isSentOnce: options.isSentOnce
+                isSentOnce: limits.isSentOnce
             )
             return .taken { [session] in if call.withdraw() { session.cancel(call) } }
         } catch {

@@ -19,46 +19,43 @@ struct MQTTSender: Sendable {
     var session: MQTTSession { connector.session }
 
     /// Sends, and reports the result.
-    func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
+    func send(_ request: Request) async throws -> Receipt {
         let begun = events.timestamp
+        let (command, qos) = (request.command, request.command.qos)
         let (topic, byteCount) = (request.topic, request.body.count)
         do {
-            let publish = try MQTTPublishMapping.packet(request, options, version: version)
+            let publish = try MQTTPublishMapping.packet(request, version: version)
             if request.expectsReply {
-                let receipt = try await reply(to: publish, request, options)
-                events.reportSend(topic, byteCount: byteCount, qos: options.qos, nil, since: begun)
+                let receipt = try await reply(to: publish, request)
+                events.reportSend(topic, byteCount: byteCount, qos: qos, nil, since: begun)
                 return receipt
             }
             let isObserved = begun != nil
             var terms = SendTerms(
-                isLasting: lifecycle.requests.waits(
-                    options,
-                    isAcknowledged: options.qos != .atMostOnce
-                ),
-                options: options,
+                isLasting: lifecycle.requests.waits(command, isAcknowledged: qos != .atMostOnce),
+                command: command,
                 begun: lifecycle.clock.now
             )
             let receipt: Receipt
-            if let outbox, options.qos != .atMostOnce, !options.isSentOnce {
+            if let outbox, qos != .atMostOnce, !command.isSet(.sentOnce) {
                 receipt = try await outbox.keeping(
                     request,
-                    options,
-                    within: options.timeout ?? configuration.acknowledgementTimeout,
+                    within: command[.timeout] ?? configuration.acknowledgementTimeout,
                     isDiscarded: { [session] in session.isDiscarded }
                 ) { number in
                     terms.storedNumber = number
                     return try await send(publish, request, terms, isObserved)
                 } goesOn: { number in
-                    session.goesOn(with: number, options.qos)
+                    session.goesOn(with: number, qos)
                 }
             } else {
                 receipt = try await send(publish, request, terms, isObserved)
             }
-            guard options.qos != .atMostOnce else { return receipt }
-            events.reportSend(topic, byteCount: byteCount, qos: options.qos, nil, since: begun)
+            guard qos != .atMostOnce else { return receipt }
+            events.reportSend(topic, byteCount: byteCount, qos: qos, nil, since: begun)
             return receipt
         } catch {
-            events.reportSend(topic, byteCount: byteCount, qos: options.qos, error, since: begun)
+            events.reportSend(topic, byteCount: byteCount, qos: qos, error, since: begun)
             throw error
         }
     }
@@ -71,7 +68,7 @@ struct MQTTSender: Sendable {
     ) async throws -> Receipt {
         let isAcknowledged = publish.qos != .atMostOnce
         return try await lifecycle.requests.sending(isLasting: terms.isLasting) {
-            guard !terms.options.isSentOnce,
+            guard !terms.command.isSet(.sentOnce),
                 lifecycle.requests.queues(
                     isAcknowledged: isAcknowledged,
                     isLasting: terms.isLasting
@@ -90,7 +87,7 @@ struct MQTTSender: Sendable {
                 timeout: terms.timeLeft(at: now),
                 isObserved: isObserved,
                 storedNumber: terms.storedNumber,
-                isSentOnce: terms.options.isSentOnce,
+                isSentOnce: terms.command.isSet(.sentOnce),
                 lastsUntil: terms.end
             )
         }
@@ -132,6 +129,13 @@ struct MQTTSender: Sendable {
     /// Refuses a message that cannot be sent, before a connection is made for it.
     func check(_ publish: MQTTPublish, _ request: Request) throws(WaybillError) {
         try MQTTPublishMapping.check(publish, request, version: version)
+    }
+}
+
+extension EntryCommand {
+    /// The timeout of a send, and whether it is sent once; a plain one is asked for no option.
+    var sendLimits: (timeout: Duration?, isSentOnce: Bool) {
+        isPlain ? (nil, false) : (self[.timeout], isSet(.sentOnce))
     }
 }
 

@@ -6,30 +6,31 @@ import WaybillSession
 enum MQTTSubscribeMapping {
     /// A request of the transport's own, for errors and for packets without properties.
     static func request(_ filter: String?) -> Request {
-        Request(topic: filter, command: .subscribe(SubscribeOptions()))
+        Request(topic: filter, command: .subscribe)
     }
 
     /// Returns the filters of a subscribe request, without duplicates.
     static func subscriptions(
         _ request: Request,
-        _ options: SubscribeOptions,
         version: MQTTVersion
     ) throws(WaybillError) -> [MQTTSubscription] {
-        var all: [MQTTSubscription] = []
-        for part in request.partsByTopic {
-            all.append(try subscription(part, options, version: version))
+        guard request.body.isEmpty else {
+            throw MQTTMapping.unsupported("body of a subscription", request)
         }
-        try checkEncoding(all, request, options, version: version)
+        if version != .v5 {
+            try MQTTMapping.refuse([.headers: request.statesHeaders], request, version)
+        }
+        try checkOptions(request, version: version)
+        var all: [MQTTSubscription] = []
+        for part in request.partsByTopic { all.append(try subscription(part)) }
+        try checkEncoding(all, request, version: version)
         return all
     }
 
     /// Returns the properties of a subscribe request.
-    static func properties(
-        _ request: Request,
-        _ options: SubscribeOptions
-    ) -> MQTTSubscribeProperties {
+    static func properties(_ request: Request) -> MQTTSubscribeProperties {
         MQTTSubscribeProperties(
-            identifier: options.subscriptionIdentifier,
+            identifier: request.command[.subscriptionIdentifier] ?? .automatic,
             userProperties: request.headers.pairs
         )
     }
@@ -38,10 +39,9 @@ enum MQTTSubscribeMapping {
     private static func checkEncoding(
         _ all: [MQTTSubscription],
         _ request: Request,
-        _ options: SubscribeOptions,
         version: MQTTVersion
     ) throws(WaybillError) {
-        if case .number(let number) = options.subscriptionIdentifier {
+        if case .number(let number) = request.command[.subscriptionIdentifier] {
             guard (1...MQTTRouter.maximumIdentifier).contains(number) else {
                 throw WaybillError(
                     .invalidEntry,
@@ -60,16 +60,11 @@ enum MQTTSubscribeMapping {
 
     /// Returns the filter of a shared subscription (MQTT 5, 4.8.2); without a share name, the filter itself.
     ///
-    /// - Throws: `unsupported` in 3.1.1, which has no shared subscriptions; `invalidEntry` for a name that is empty, has
-    ///   `/`, `+` or `#`, or belongs to a filter that has a share name of its own.
-    private static func filter(
-        _ request: Request,
-        shareName: String?,
-        version: MQTTVersion
-    ) throws(WaybillError) -> String {
+    /// - Throws: `invalidEntry` for a name that is empty, has `/`, `+` or `#`, or belongs to a filter that has a share name
+    ///   of its own.
+    private static func filter(_ request: Request) throws(WaybillError) -> String {
         let filter = request.topic ?? ""
-        guard let shareName else { return filter }
-        try MQTTMapping.refuse([.shareName: version != .v5], request, version)
+        guard let shareName = request.command[.shareName] else { return filter }
         let forbidden = [UInt8(ascii: "/"), UInt8(ascii: "+"), UInt8(ascii: "#")]
         guard !shareName.utf8.isEmpty, !shareName.utf8.contains(where: forbidden.contains) else {
             throw WaybillError(.invalidEntry, "a share name is not empty and has no /, + or #")
@@ -81,44 +76,48 @@ enum MQTTSubscribeMapping {
         return "$share/\(shareName)/\(filter)"
     }
 
-    private static func subscription(
+    /// Refuses options that this version of MQTT does not support.
+    private static func checkOptions(
         _ request: Request,
-        _ options: SubscribeOptions,
         version: MQTTVersion
-    ) throws(WaybillError) -> MQTTSubscription {
-        guard request.body.isEmpty else {
-            throw MQTTMapping.unsupported("body of a subscription", request)
+    ) throws(WaybillError) {
+        let command = request.command
+        guard !command.isPlain else { return }
+        var options = OptionReader(request)
+        // Read where the filters are made, and where the listener is.
+        _ = options.take(.timeout)
+        _ = options.take(.buffering)
+        _ = options.take(.manualAcknowledgement)
+        _ = options.take(.waitsForConnection)
+        switch version {
+        case .v5:
+            _ = options.take(.noLocal)
+            _ = options.take(.retainAsPublished)
+            _ = options.take(.retainHandling)
+            _ = options.take(.subscriptionIdentifier)
+            _ = options.take(.shareName)
+        case .v3_1_1:
+            // These values state what is always so there.
+            if command[.retainHandling] == .send { _ = options.take(.retainHandling) }
+            if command[.subscriptionIdentifier]?.isNumber == false {
+                _ = options.take(.subscriptionIdentifier)
+            }
         }
-        try MQTTMapping.refuse(
-            [
-                .ackMode: options.ackMode != nil,
-                .receipt: options.asksForReceipt != nil, .method: options.method != nil,
-                .eventTypes: options.eventTypes != nil, .lastEventID: options.lastEventID != nil,
-            ],
-            request
-        )
-        if version != .v5 {
-            try MQTTMapping.refuse(
-                [
-                    .headers: request.statesHeaders,
-                    .noLocal: options.noLocal, .retainAsPublished: options.retainAsPublished,
-                    .retainHandling: options.retainHandling != .send,
-                    .subscriptionIdentifier: options.subscriptionIdentifier.isNumber,
-                ],
-                request,
-                version
-            )
-        }
+        try options.finish(for: MQTTMapping.name(of: version))
+    }
+
+    private static func subscription(_ request: Request) throws(WaybillError) -> MQTTSubscription {
+        let command = request.command
         let subscription = MQTTSubscription(
-            filter: try filter(request, shareName: options.shareName, version: version),
-            qos: MQTTMapping.quality(options.qos),
-            noLocal: options.noLocal,
-            retainAsPublished: options.retainAsPublished,
-            retainHandling: retainHandling(options.retainHandling)
+            filter: try filter(request),
+            qos: MQTTMapping.quality(command.qos),
+            noLocal: command.isSet(.noLocal),
+            retainAsPublished: command.isSet(.retainAsPublished),
+            retainHandling: retainHandling(command[.retainHandling] ?? .send)
         )
         do throws(MQTTEncodingError) {
             let filter = try MQTTTopicFilter(subscription.filter)
-            if filter.shareName != nil, options.noLocal {
+            if filter.shareName != nil, subscription.noLocal {
                 throw MQTTEncodingError.noLocalOnSharedSubscription
             }
         } catch {
@@ -127,9 +126,7 @@ enum MQTTSubscribeMapping {
         return subscription
     }
 
-    private static func retainHandling(
-        _ handling: SubscribeOptions.RetainHandling
-    ) -> MQTTRetainHandling {
+    private static func retainHandling(_ handling: RetainHandling) -> MQTTRetainHandling {
         switch handling {
         case .send: .send
         case .sendIfNew: .sendIfNew
@@ -142,7 +139,6 @@ enum MQTTSubscribeMapping {
     /// - Throws: `unsupported`, `invalidEntry`.
     static func unsubscription(
         _ request: Request,
-        _ options: UnsubscribeOptions,
         version: MQTTVersion
     ) throws(WaybillError) -> [String] {
         guard request.body.isEmpty else {
@@ -151,9 +147,12 @@ enum MQTTSubscribeMapping {
         if version != .v5 {
             try MQTTMapping.refuse([.headers: request.statesHeaders], request, version)
         }
+        var options = OptionReader(request)
+        if version == .v5 { _ = options.take(.shareName) }
+        try options.finish(for: MQTTMapping.name(of: version))
         var filters: [String] = []
         for part in request.partsByTopic {
-            let filter = try filter(part, shareName: options.shareName, version: version)
+            let filter = try filter(part)
             var packet = MQTTUnsubscribe(packetIdentifier: 1, filters: [filter])
             packet.properties.userProperties = request.headers.pairs
             try MQTTMapping.checkEncoding(part) { (scratch) throws(MQTTEncodingError) in

@@ -1,5 +1,5 @@
 import MQTTWire
-package import Waybill
+import Waybill
 import WaybillSession
 
 /// The properties of a SUBSCRIBE (MQTT 5, 3.8.2.1), which hold for all its filters.

@@ -121,15 +121,14 @@ final class MQTTSubscriptions: Sendable {
     func subscribe(
         _ all: [MQTTSubscription],
         _ request: Request,
-        _ options: SubscribeOptions,
         over connection: MQTTConnection
     ) async throws -> Messages<Message> {
-        let properties = MQTTSubscribeMapping.properties(request, options)
+        let properties = MQTTSubscribeMapping.properties(request)
         let limits = connection.driver.limits
         try properties.check(request, hasIdentifiers: limits.subscriptionIdentifiersAvailable)
         // Checked before any of them is sent.
         for one in all { if let error = limits.refusal(of: one, request) { throw error } }
-        let listener = makeListener(all.map(\.filter), options)
+        let listener = makeListener(all.map(\.filter), request.command)
         let messages = listener.source.messages
         state.withLock { $0.subscribeCount += 1 }
         defer { endSubscribing() }
@@ -146,10 +145,11 @@ final class MQTTSubscriptions: Sendable {
             guard let (answers, requests) = try added?.get() else {
                 throw WaybillError(.notConnected, "there is no connection").about(request)
             }
+            let timeout = request.command[.timeout]
             for batch in requests.packets(within: limits, stated: configuration.filtersPerPacket) {
                 var request = request
                 request.topics = [batch[0].filter]
-                _ = ask(batch, request, options.timeout, since: events.timestamp, over: connection)
+                _ = ask(batch, request, timeout, since: events.timestamp, over: connection)
             }
             var granted = QoS.exactlyOnce
             for answer in answers { granted = min(granted, try await answer.value()) }
@@ -186,11 +186,10 @@ final class MQTTSubscriptions: Sendable {
     /// - Throws: `invalidEntry` for an identifier that another subscription has.
     func subscribeLater(
         _ all: [MQTTSubscription],
-        _ request: Request,
-        _ options: SubscribeOptions
+        _ request: Request
     ) throws(WaybillError) -> Messages<Message>? {
-        let properties = MQTTSubscribeMapping.properties(request, options)
-        let listener = makeListener(all.map(\.filter), options)
+        let properties = MQTTSubscribeMapping.properties(request)
+        let listener = makeListener(all.map(\.filter), request.command)
         let messages = listener.source.messages
         var held: [MQTTHeldMessages.Held] = []
         let actions = add(listener, matching: all, &held) { state in
@@ -216,7 +215,7 @@ final class MQTTSubscriptions: Sendable {
 
     private func makeListener(
         _ filters: [String],
-        _ options: SubscribeOptions
+        _ command: EntryCommand
     ) -> MessageListener {
         let leave = { @Sendable [weak self] (source: MessageSource) in
             for filter in filters {
@@ -224,7 +223,7 @@ final class MQTTSubscriptions: Sendable {
             }
         }
         return MessageListener(
-            options,
+            command,
             buffering: configuration.buffering,
             topic: filters.first,
             events: events,

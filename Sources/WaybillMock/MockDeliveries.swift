@@ -39,14 +39,17 @@ struct MockDeliveries: Sendable {
     func isWaiting(_ id: Message.ID) -> Bool { waiting.contains { $0.id == id } }
 
     /// Notes what a request that has succeeded does to messages and transactions.
-    mutating func note(_ request: Request) {
-        switch request.command {
-        case .ack(let id, let options), .nack(let id, let options):
-            settle(id, options.transaction)
+    mutating func note(_ request: Request, by rules: any MockRules) {
+        let transaction = rules.transaction(of: request.command)
+        if let id = request.command.message {
+            if case .part(let name) = transaction { settle(id, name) } else { settle(id, nil) }
+            return
+        }
+        switch transaction {
         case .begin(let name): transactions.insert(WireName(name))
         case .commit(let name): end(WireName(name), isAborted: false)
         case .abort(let name): end(WireName(name), isAborted: true)
-        default: break
+        case .part, nil: break
         }
     }
 

@@ -328,12 +328,18 @@ extension MockConnection.Refusal {
 extension MockRules {
     /// What a request other than `connect` and `disconnect` needs of the connection.
     fileprivate func need(of request: Request) -> MockConnection.Need {
-        switch (connectivity, request.command) {
-        case (.assumed, _): .presence
-        case (.perStream, _): .nothing
-        case (.shared, .ack), (.shared, .nack), (.shared, .commit), (.shared, .abort): .present
-        case (.shared, .unsubscribe): .presentOrNext
-        case (.shared, _): .connection
+        switch (connectivity, request.command.code) {
+        case (.assumed, _): return .presence
+        case (.perStream, _): return .nothing
+        case (.shared, .ack), (.shared, .nack): return .present
+        case (.shared, .unsubscribe): return .presentOrNext
+        case (.shared, .connect), (.shared, .send), (.shared, .subscribe), (.shared, .disconnect):
+            return .connection
+        case (.shared, .other):
+            return switch transaction(of: request.command) {
+            case .commit, .abort: .present
+            case .begin, .part, nil: .connection
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ final class MockPeer: Sendable {
     var script: MockScript { state.withLock { $0.script } }
 
     func expect(
-        _ command: MockTransport.Command,
+        _ command: EntryCommand.Kind,
         topic: String?,
         _ outcomes: [MockTransport.Outcome]
     ) {
@@ -56,12 +56,12 @@ final class MockPeer: Sendable {
         _ outcome: MockTransport.Outcome,
         _ request: Request
     ) async throws -> Receipt {
-        let limit = request.statedTimeout ?? rules.timeout(of: request)
+        let limit = request.command[.timeout] ?? rules.timeout(of: request)
         do {
             return try await answer(outcome, request, within: limit)
         } catch is Late {
             // A connection ends also when the peer does not answer its DISCONNECT.
-            if rules.connectivity != .assumed, case .disconnect = request.command {
+            if rules.connectivity != .assumed, request.command.kind == .disconnect {
                 return Receipt()
             }
             throw WaybillError(.timedOut, "the server did not acknowledge in time").about(request)
@@ -208,18 +208,5 @@ extension Promise {
         }
         defer { timer?.cancel() }
         return try await value()
-    }
-}
-
-extension Request {
-    /// The time that the peer has to answer, as the entry states it.
-    fileprivate var statedTimeout: Duration? {
-        switch command {
-        case .connect(let options): options.timeout
-        case .send(let options): options.timeout
-        case .subscribe(let options): options.timeout
-        case .disconnect(let options): options.timeout
-        default: nil
-        }
     }
 }

@@ -28,13 +28,15 @@ struct MockReporter: Sendable {
 
     /// A request has come.
     func reportBegin(of request: Request) {
-        switch request.command {
+        switch request.command.code {
         case .connect:
             states.report(.connecting(attempt: 1))
             events.report(.connecting(to: nil))
-        case .send(let options):
+        case .send:
             let byteCount = request.body.count
-            events.report(.sent(topic: request.topic, byteCount: byteCount, qos: options.qos))
+            events.report(
+                .sent(topic: request.topic, byteCount: byteCount, qos: request.command.qos)
+            )
         default: break
         }
     }
@@ -46,14 +48,20 @@ struct MockReporter: Sendable {
         since begun: ContinuousClock.Instant?
     ) {
         let (topic, byteCount) = (request.topic, request.body.count)
-        switch request.command {
+        switch request.command.code {
         case .connect:
             states.report(.connected)
             let isResumed = receipt.isSessionPresent
             events.report(.connected(to: nil, since: begun, isResumed: isResumed))
         case .disconnect: reportDisconnected(nil)
-        case .send(let options):
-            events.reportSend(topic, byteCount: byteCount, qos: options.qos, nil, since: begun)
+        case .send:
+            events.reportSend(
+                topic,
+                byteCount: byteCount,
+                qos: request.command.qos,
+                nil,
+                since: begun
+            )
         case .subscribe:
             let granted = receipt.grantedQoS
             events.report(.subscribed(topic: topic, since: begun, qos: granted))
@@ -69,12 +77,18 @@ struct MockReporter: Sendable {
     ) {
         let cause = error ?? WaybillError(.notConnected, "the request was cancelled")
         let (topic, byteCount) = (request.topic, request.body.count)
-        switch request.command {
+        switch request.command.code {
         case .connect:
             states.report(.disconnected(cause: error))
             events.report(.connectionFailed(to: nil, since: begun, error: cause))
-        case .send(let options):
-            events.reportSend(topic, byteCount: byteCount, qos: options.qos, cause, since: begun)
+        case .send:
+            events.reportSend(
+                topic,
+                byteCount: byteCount,
+                qos: request.command.qos,
+                cause,
+                since: begun
+            )
         case .subscribe:
             events.report(.subscriptionRefused(topic: topic, since: begun, error: cause))
         default: break

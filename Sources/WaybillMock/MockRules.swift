@@ -15,7 +15,16 @@ package protocol MockRules: Sendable {
     func matches(_ filter: String, _ topic: String) -> Bool
 
     /// Tells whether the messages of a subscription wait for the app to acknowledge them.
-    func waitsForAcknowledgement(_ options: SubscribeOptions) -> Bool
+    func waitsForAcknowledgement(_ command: EntryCommand) -> Bool
+
+    /// Tells whether an acknowledgement covers the messages of a subscription before it, too.
+    func isCumulative(_ command: EntryCommand) -> Bool
+
+    /// The name of the group that a subscription is shared with.
+    func shareName(of command: EntryCommand) -> String?
+
+    /// What a command does to a transaction; nil for a command outside of any.
+    func transaction(of command: EntryCommand) -> MockTransaction?
 
     /// The time that the peer has to answer, unless the request states one; nil for no limit.
     func timeout(of request: Request) -> Duration?
@@ -25,6 +34,15 @@ package protocol MockRules: Sendable {
 
     /// Refuses a request that does not fit the open transactions.
     func check(_ request: Request, against open: Set<WireName>) throws(WaybillError)
+}
+
+/// What a command does to a transaction.
+package enum MockTransaction: Sendable {
+    case begin(String)
+    case commit(String)
+    case abort(String)
+    /// An acknowledgement belongs to it.
+    case part(String)
 }
 
 /// The dependence of a mock's requests on a connection.

@@ -4,12 +4,12 @@ import WireCore
 /// The outcomes that a mock was told, and the requests that it got.
 package struct MockScript: Sendable {
     private struct Rule: Sendable {
-        let command: MockTransport.Command
+        let command: EntryCommand.Kind
         let topic: String?
         var outcomes: [MockTransport.Outcome]
 
         func covers(_ request: Request) -> Bool {
-            guard command.rawValue == request.command.name else { return false }
+            guard command == request.command.kind else { return false }
             guard let topic else { return true }
             return request.topic?.hasSameBytes(as: topic) ?? false
         }
@@ -25,7 +25,7 @@ package struct MockScript: Sendable {
 
     /// Adds a rule, which precedes the earlier ones; without outcomes, requests succeed.
     package mutating func expect(
-        _ command: MockTransport.Command,
+        _ command: EntryCommand.Kind,
         topic: String?,
         _ outcomes: [MockTransport.Outcome]
     ) {

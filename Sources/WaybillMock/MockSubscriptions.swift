@@ -9,10 +9,6 @@ struct MockSubscriptions<Feed: Sendable>: Sendable {
         /// The request as it came, with its interceptors.
         let request: Request
         let feed: Feed
-
-        var options: SubscribeOptions {
-            if case .subscribe(let options) = request.command { options } else { .init() }
-        }
     }
 
     private(set) var all: [Subscription] = []
@@ -31,12 +27,13 @@ struct MockSubscriptions<Feed: Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - request: The request, with one topic or several.
-    ///   - shareName: The name of the group that they are shared with; nil for those that are not shared.
+    ///   - rules: The rules of the mock.
     /// - Returns: The subscriptions that had one of the topics.
-    mutating func removeAll(of request: Request, shareName: String?) -> [Subscription] {
+    mutating func removeAll(of request: Request, by rules: any MockRules) -> [Subscription] {
         let ended = Set(request.topics.map { WireName($0) })
+        let shareName = { (one: Request) in rules.shareName(of: one.command).map { WireName($0) } }
         let isMeant = { (one: Subscription) in
-            one.options.shareName.map { WireName($0) } == shareName.map { WireName($0) }
+            shareName(one.request) == shareName(request)
                 && one.request.topics.contains { ended.contains(WireName($0)) }
         }
         defer { all.removeAll(where: isMeant) }
@@ -55,8 +52,8 @@ struct MockSubscriptions<Feed: Sendable>: Sendable {
         all.filter { one in one.request.topics.contains { rules.matches($0, message.topic) } }
             .map { one in
                 var copy = message
-                if rules.waitsForAcknowledgement(one.options) {
-                    let isCumulative = one.options.ackMode == .client
+                if rules.waitsForAcknowledgement(one.request.command) {
+                    let isCumulative = rules.isCumulative(one.request.command)
                     deliveries.hold(&copy, of: one.number, isCumulative: isCumulative)
                 }
                 return (one.feed, copy)
@@ -66,10 +63,8 @@ struct MockSubscriptions<Feed: Sendable>: Sendable {
     /// Refuses the acknowledgement of a message that does not wait, and a request that does not fit the open transactions.
     func check(_ request: Request, by rules: any MockRules) throws(WaybillError) {
         guard rules.connectivity != .assumed else { return }
-        switch request.command {
-        case .ack(let id, _), .nack(let id, _):
-            if !deliveries.isWaiting(id) { throw WaybillError.messageNotWaiting.about(request) }
-        default: break
+        if let id = request.command.message, !deliveries.isWaiting(id) {
+            throw WaybillError.messageNotWaiting.about(request)
         }
         try rules.check(request, against: deliveries.transactions)
     }

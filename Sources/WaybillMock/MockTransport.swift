@@ -27,12 +27,6 @@ import WireCore
 ///
 /// A mock without a protocol does none of this, except for the time that an entry itself allows, and for the ids.
 public final class MockTransport: Transport, ImmediateTransport {
-    /// A command, without its options.
-    public enum Command: String, Hashable, Sendable {
-        /// One of each of ``Waybill/EntryCommand``'s cases.
-        case connect, send, subscribe, unsubscribe, ack, nack, begin, commit, abort, disconnect
-    }
-
     /// The outcome of a request.
     public indirect enum Outcome: Sendable {
         /// It is confirmed.
@@ -120,7 +114,7 @@ public final class MockTransport: Transport, ImmediateTransport {
     /// - Returns: The mock itself.
     @discardableResult
     public func expect(
-        _ command: Command,
+        _ command: EntryCommand.Kind,
         topic: String? = nil,
         _ outcomes: Outcome...
     ) -> MockTransport {
@@ -246,7 +240,7 @@ public final class MockTransport: Transport, ImmediateTransport {
     /// Gives the request the outcome of its rule.
     public func perform(_ request: Request) async throws -> Receipt {
         try check(request)
-        if rules.connectivity == .shared, case .connect = request.command {
+        if rules.connectivity == .shared, request.command.kind == .connect {
             return try await link.connect(request, onLost: dropConnection)
         }
         let outcome = try await admit(request)
@@ -283,7 +277,7 @@ public final class MockTransport: Transport, ImmediateTransport {
         _ request: Request,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) -> Submission {
-        guard rules.connectivity == .assumed, case .send = request.command, !link.isAway else {
+        guard rules.connectivity == .assumed, request.command.kind == .send, !link.isAway else {
             return .notNow
         }
         do throws(WaybillError) {
@@ -321,7 +315,7 @@ public final class MockTransport: Transport, ImmediateTransport {
 
     /// Lets a request pass when there is a connection, and finds its outcome.
     private func admit(_ request: Request) async throws -> Outcome {
-        switch request.command {
+        switch request.command.code {
         case .connect: restoreConnection()
         case .disconnect: link.change { $0.leave() }.fail(Self.disconnected)
         default:
@@ -350,14 +344,10 @@ public final class MockTransport: Transport, ImmediateTransport {
 
     /// Does what follows from a request that has succeeded.
     private func conclude(_ request: Request) {
-        state.withLock { $0.subscriptions.deliveries.note(request) }
-        switch request.command {
-        case .unsubscribe(let options):
-            let shareName = options.shareName
-            end(
-                state.withLock { $0.subscriptions.removeAll(of: request, shareName: shareName) },
-                nil
-            )
+        state.withLock { $0.subscriptions.deliveries.note(request, by: rules) }
+        switch request.command.code {
+        case .unsubscribe:
+            end(state.withLock { $0.subscriptions.removeAll(of: request, by: rules) }, nil)
         case .disconnect where rules.connectivity != .assumed:
             end(failingWith: Self.disconnected, streams: nil, isReported: false) { $0.noteLeft() }
         default: break
@@ -375,9 +365,7 @@ public final class MockTransport: Transport, ImmediateTransport {
             state.lastNumber += 1
             return state.lastNumber
         }
-        var options = SubscribeOptions()
-        if case .subscribe(let stated) = request.command { options = stated }
-        let policy = options.buffering ?? BufferPolicy(.dropOldest)
+        let policy = request.command[.buffering] ?? BufferPolicy(.dropOldest)
         let (topic, overflow) = (request.topic, policy.overflow)
         let (messages, feed) = Messages.makeStream(
             policy: policy,

@@ -57,7 +57,6 @@ public final class EventSource: Sendable {
     private let base: HTTPTarget
     /// What is asked for at each attempt, but for the last event ID.
     private let request: Request
-    private let method: String?
     private let configuration: SSEConfiguration
     private let links: HTTPLinks
     private let state = Locked(State())
@@ -154,12 +153,12 @@ public final class EventSource: Sendable {
         try HTTPRequestPlan.check(merged)
         configuration.headers = merged
         self.configuration = configuration
-        self.method = method
-        request = Request(topic: nil, command: .subscribe, body: body, contentType: contentType)
-        var options = SubscribeOptions()
-        options.method = method
+        var command: EntryCommand = .subscribe
+        command[.method] = method
+        request = Request(topic: nil, command: command, body: body, contentType: contentType)
         // Refused now, not at the first attempt.
-        _ = try SSERequestCheck(base: base, configuration: configuration).plan(request, options)
+        _ = try SSERequestCheck(base: base, configuration: configuration)
+            .plan(ofStream: request, method: method)
     }
 
     deinit {
@@ -256,11 +255,8 @@ public final class EventSource: Sendable {
         }
         guard let (number, lastEventID) = begun else { return }
         let engine = SSEEngine(base: base, configuration: configuration, links: links)
-        var options = SubscribeOptions()
-        options.lastEventID = lastEventID
-        options.method = method
         var request = request
-        request.command = .subscribe(options)
+        request.command[.lastEventID] = lastEventID
         // There is nothing to refuse in such a subscription: it was checked in `init`.
         guard let messages = try? engine.listen(request) else { return disconnect() }
         let isCurrent = state.withLock { state in

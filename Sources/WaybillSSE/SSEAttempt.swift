@@ -107,7 +107,9 @@ struct SSEAttempt {
     }
 
     private func plan(of request: Request) throws(WaybillError) -> HTTPRequestPlan {
-        try stream.engine.check.plan(request, stream.options)
+        // The method of the entry, as it reached the transport.
+        let method = stream.request.command[.method]
+        return try stream.engine.check.plan(ofStream: request, method: method)
     }
 
     /// Asks one host, follows its redirects, and waits for the end of the stream.

@@ -35,8 +35,8 @@ public struct SSEConfiguration: Sendable {
     /// beyond the end of the process; nil, the default, for nowhere.
     ///
     /// A subscription begins after the last event that the app has taken from a stream of its topic, unless it states
-    /// ``Waybill/SubscribeOptions/lastEventID`` or the header `Last-Event-ID`. While a topic has several streams, only the
-    /// first of them does, and notes its events.
+    /// ``Waybill/SubscribeOption/lastEventID(_:)`` or the header `Last-Event-ID`. While a topic has several streams, only
+    /// the first of them does, and notes its events.
     ///
     /// The key is the header `Idempotency-Key` of the entry itself: with that of an interceptor the next process would
     /// send another key. What a process has left that ended before an answer is sent by the next transport with the

@@ -177,7 +177,7 @@ final class SSEConnection: Sendable {
     /// Adds the messages of events with the types that were asked for.
     private func append(_ arrivals: EventStreamArrivals, to batch: inout [Message]) {
         let isLogged = stream.engine.configuration.wireLogger != nil
-        let (topic, types) = (stream.topic, stream.options.eventTypes)
+        let (topic, types) = (stream.topic, stream.eventTypes)
         var copier = SliceCopier()
         var noted = stream.notesProgress ? noted.withLock { $0 } : nil
         let observers = stream.engine.observers

@@ -100,10 +100,10 @@ final class SSEEngine: Sendable {
 
     func perform(_ request: Request) async throws -> Receipt {
         guard !state.withLock({ $0.isShutDown }) else { throw WaybillError.shutDown }
-        switch request.command {
-        case .send(let options):
+        switch request.command.code {
+        case .send:
             beginLeft(request)
-            return try await send(request, options)
+            return try await send(request)
         case .connect:
             beginLeft(request)
             // Streams are opened by subscriptions: there is nothing to open before.
@@ -119,33 +119,31 @@ final class SSEEngine: Sendable {
         case .unsubscribe:
             try check.check(request)
             return try await unsubscribe(request)
-        case .ack, .nack, .begin, .commit, .abort, .subscribe:
+        case .ack, .nack, .other, .subscribe:
             try check.check(request)
             throw WaybillError(.invalidEntry, "use subscribe(_:) for a subscription")
         }
     }
 
-    private func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
-        let plan = try check.plan(request, options)
+    private func send(_ request: Request) async throws -> Receipt {
+        let plan = try check.plan(ofSend: request)
+        let timeout = request.command[.timeout]
         let (topic, byteCount) = (request.topic ?? "", request.body.count)
         let begun = events.timestamp
         do {
             let receipt: Receipt
             if let outbox, plan.method == "POST", hasKey(request) {
-                let limit = options.timeout ?? configuration.responseTimeout
+                let limit = timeout ?? configuration.responseTimeout
                 let (clock, start) = (links.plain.clock, links.plain.clock.now)
-                receipt = try await outbox.keeping(request, options, within: limit) { number in
-                    var rest = options
+                receipt = try await outbox.keeping(request, within: limit) { number in
                     // A stated time counts from the call.
-                    rest.timeout = options.timeout.map {
-                        max($0 - start.duration(to: clock.now), .zero)
-                    }
-                    let receipt = try await answer(to: plan, request, rest)
+                    let rest = timeout.map { max($0 - start.duration(to: clock.now), .zero) }
+                    let receipt = try await answer(to: plan, request, within: rest)
                     outbox.store.remove(number)
                     return receipt
                 }
             } else {
-                receipt = try await answer(to: plan, request, options)
+                receipt = try await answer(to: plan, request, within: timeout)
             }
             events.reportSend(topic, byteCount: byteCount, nil, since: begun)
             return receipt
@@ -158,9 +156,9 @@ final class SSEEngine: Sendable {
     private func answer(
         to plan: HTTPRequestPlan,
         _ request: Request,
-        _ options: SendOptions
+        within timeout: Duration?
     ) async throws -> Receipt {
-        let response = try await pool.response(to: plan, request, options.timeout)
+        let response = try await pool.response(to: plan, request, timeout)
         return try SSEMapping.receipt(request, response)
     }
 
@@ -174,8 +172,9 @@ final class SSEEngine: Sendable {
     /// Begins to send what an earlier process has left.
     private func beginLeft(_ request: Request) {
         guard !state.withLock({ $0.isPaused }) else { return }
-        left?.begin(request.chain) { [self] request, options in
-            try await answer(to: check.plan(request, options), request, options)
+        left?.begin(request.chain) { [self] request in
+            let timeout = request.command[.timeout]
+            return try await answer(to: check.plan(ofSend: request), request, within: timeout)
         }
     }
 
@@ -194,9 +193,7 @@ final class SSEEngine: Sendable {
     func subscribe(_ request: Request) async throws -> Messages<Message> {
         let progress = try await progress(of: SSEStream.entryTopic(of: request))
         let stream = try makeStream(request, announces: false, progress)
-        if case .subscribe(let options) = request.command, options.waitsForConnection == true {
-            return stream.start()
-        }
+        if request.command.isSet(.waitsForConnection) { return stream.start() }
         do {
             return try await stream.open()
         } catch let error as WaybillError {
@@ -216,7 +213,7 @@ final class SSEEngine: Sendable {
         announces: Bool,
         _ progress: Progress?
     ) throws(WaybillError) -> SSEStream {
-        guard case .subscribe(let options) = request.command else {
+        guard request.command.code == .subscribe else {
             throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
         }
         try check.check(request)
@@ -230,7 +227,6 @@ final class SSEEngine: Sendable {
             let stream = SSEStream(
                 number: state.lastStream,
                 request: request,
-                options: options,
                 announces: announces,
                 engine: self,
                 isPaused: state.isPaused,

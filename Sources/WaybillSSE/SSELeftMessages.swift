@@ -50,7 +50,7 @@ final class SSELeftMessages: Sendable {
     ///   - send: Sends a request.
     func begin(
         _ chain: RequestChain?,
-        _ send: @escaping @Sendable (Request, SendOptions) async throws -> Receipt
+        _ send: @escaping @Sendable (Request) async throws -> Receipt
     ) {
         guard !left.isEmpty else { return }
         let work: Work = { [self] in
@@ -108,12 +108,12 @@ final class SSELeftMessages: Sendable {
 
     private func run(
         _ chain: RequestChain?,
-        _ send: (Request, SendOptions) async throws -> Receipt
+        _ send: (Request) async throws -> Receipt
     ) async throws {
         var schedule = ReconnectionSchedule(policy)
         while !left.isEmpty {
             var failure = WaybillError(.interceptorFailed, "an interceptor has failed")
-            for item in try await left.prepare(chain, packet: { $2 }) {
+            for item in try await left.prepare(chain, packet: { $1 }) {
                 if case .failure(let error) = item.packet {
                     finish(item.message, error)
                     continue
@@ -142,23 +142,19 @@ final class SSELeftMessages: Sendable {
     ///
     /// - Throws: A `WaybillError` if it is to be sent later; `CancellationError`.
     private func send(
-        _ item: LeftMessages.Prepared<SendOptions>,
-        _ send: (Request, SendOptions) async throws -> Receipt
+        _ item: LeftMessages.Prepared<Request>,
+        _ send: (Request) async throws -> Receipt
     ) async throws {
-        var (request, options, attempts) = (item.request, item.packet, item.attempts)
+        var (request, attempts) = (item.packet, item.attempts)
         do {
             while true {
                 do {
-                    _ = try await send(
-                        request ?? Request(topic: item.message.topic, command: .send),
-                        options.get()
-                    )
+                    _ = try await send(request.get())
                     return finish(item.message, nil)
                 } catch let error as WaybillError {
                     guard error.code != .shutDown, attempts != nil else { throw error }
                     try await attempts?.waitForRetry(after: error)
-                    request = try await attempts?.next()
-                    if case .send(let next)? = request?.command { options = .success(next) }
+                    if let next = try await attempts?.next() { request = .success(next) }
                 }
             }
         } catch let error as WaybillError {

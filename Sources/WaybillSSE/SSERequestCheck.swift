@@ -7,6 +7,8 @@ import WireCore
 ///
 /// Refuses what cannot be sent before any input or output; the mock transport refuses the same.
 package struct SSERequestCheck: Sendable {
+    private static let name = "server-sent events"
+
     let base: HTTPTarget
     let configuration: SSEConfiguration
 
@@ -28,47 +30,46 @@ package struct SSERequestCheck: Sendable {
     /// Checks a request as the interceptors have left it.
     /// - Throws: `unsupported`, `invalidEntry`.
     package func check(_ request: Request) throws(WaybillError) {
-        switch request.command {
-        case .connect(let options): try check(options, request)
-        case .send(let options): _ = try plan(request, options)
-        case .subscribe(let options): try check(options, request)
-        case .unsubscribe(let options):
-            try refuse(
-                [.severalTopics: request.hasSeveralTopics, .shareName: options.shareName != nil],
-                request
-            )
+        switch request.command.code {
+        case .connect, .disconnect: try checkBare(request)
+        case .send: _ = try plan(ofSend: request)
+        case .subscribe: try checkSubscription(request)
+        case .unsubscribe:
+            try refuse([.severalTopics: request.hasSeveralTopics], request)
+            try OptionReader(request).finish(for: Self.name)
         case .ack, .nack: throw unsupported("acknowledgements", request)
-        case .begin, .commit, .abort: throw unsupported("transactions", request)
-        case .disconnect(let options): try check(options, request)
+        case .other: throw unsupported("command \(request.command.name)", request)
         }
     }
 
     /// What a send asks for.
     /// - Throws: `unsupported`, `invalidEntry`.
-    func plan(_ request: Request, _ options: SendOptions) throws(WaybillError) -> HTTPRequestPlan {
-        try checkQoS(options.qos, request)
-        try refuse(
-            [
-                .retain: options.retain, .expiry: options.expiry != nil,
-                .receipt: options.asksForReceipt != nil, .isText: options.isText != nil,
-                .responseTopic: options.responseTopic != nil,
-                .correlationData: options.correlationData != nil,
-                .sentOnce: options.isSentOnce,
-                .waitsForConnection: options.waitsForConnection == true,
-            ],
-            request
-        )
-        return try plan(request, method: options.method ?? "POST")
+    func plan(ofSend request: Request) throws(WaybillError) -> HTTPRequestPlan {
+        try checkQoS(request)
+        guard !request.command.isPlain else { return try plan(request, method: "POST") }
+        var options = OptionReader(request)
+        let method = options.take(.method)
+        // Read where the answer is awaited, and by the interceptors.
+        _ = options.take(.timeout)
+        _ = options.take(.idempotent)
+        // No send waits for a connection, so that only a true one is refused.
+        if request.command[.waitsForConnection] == false { _ = options.take(.waitsForConnection) }
+        try options.finish(for: Self.name)
+        return try plan(request, method: method ?? "POST")
     }
 
     /// What a subscription asks for.
     ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - method: The HTTP method; nil for `GET`, or `POST` with a body.
+    /// - Returns: The plan.
     /// - Throws: `invalidEntry`, `unsupported` for what cannot be sent.
     func plan(
-        _ request: Request,
-        _ options: SubscribeOptions
+        ofStream request: Request,
+        method: String?
     ) throws(WaybillError) -> HTTPRequestPlan {
-        let method = options.method ?? (request.body.isEmpty ? "GET" : "POST")
+        let method = method ?? (request.body.isEmpty ? "GET" : "POST")
         var plan = try plan(request, method: method)
         // A header that says where to begin is out of date at the next attempt.
         plan.headers = HTTPHeaders(
@@ -109,69 +110,44 @@ package struct SSERequestCheck: Sendable {
         return headers
     }
 
-    private func check(_ options: SubscribeOptions, _ request: Request) throws(WaybillError) {
-        try checkQoS(options.qos, request)
-        try refuse(
-            [
-                .severalTopics: request.hasSeveralTopics, .noLocal: options.noLocal,
-                .retainAsPublished: options.retainAsPublished,
-                .retainHandling: options.retainHandling != .send,
-                .manualAcknowledgement: options.acknowledgement != .whenTaken,
-                .ackMode: options.ackMode != nil, .receipt: options.asksForReceipt != nil,
-                .shareName: options.shareName != nil,
-                .subscriptionIdentifier: options.subscriptionIdentifier.isNumber,
-            ],
-            request
-        )
+    private func checkSubscription(_ request: Request) throws(WaybillError) {
+        try checkQoS(request)
+        try refuse([.severalTopics: request.hasSeveralTopics], request)
+        var options = OptionReader(request)
+        let method = options.take(.method)
+        // Read by the stream and its listener.
+        _ = options.take(.eventTypes)
+        _ = options.take(.lastEventID)
+        _ = options.take(.buffering)
+        _ = options.take(.waitsForConnection)
+        try options.finish(for: Self.name)
         // Refused now, not at the first attempt.
-        _ = try plan(request, options)
+        _ = try plan(ofStream: request, method: method)
     }
 
-    private func check(_ options: ConnectOptions, _ request: Request) throws(WaybillError) {
-        guard request.body.isEmpty, request.topic == nil else {
-            throw unsupported("topic or body of a connect", request)
-        }
-        try refuse(
-            [
-                .clientIdentifier: options.clientIdentifier != nil,
-                .credentials: options.userName != nil || options.password != nil,
-                .will: options.will != nil, .cleanStart: options.cleanStart != nil,
-                .sessionExpiry: options.sessionExpiry != nil,
-                .keepAlive: options.keepAlive != nil, .headers: request.statesHeaders,
-            ],
-            request
-        )
-    }
-
-    private func check(_ options: DisconnectOptions, _ request: Request) throws(WaybillError) {
+    /// Checks a connect or a disconnect, which nothing is sent for.
+    private func checkBare(_ request: Request) throws(WaybillError) {
         guard request.topic == nil, request.body.isEmpty else {
-            throw unsupported("topic or body of a disconnect", request)
+            throw unsupported("topic or body of a \(request.command.name)", request)
         }
-        try refuse(
-            [
-                .headers: request.statesHeaders, .disconnectReason: options.statesReason,
-                .closeTimeout: options.timeout != nil,
-                .drainTimeout: options.drainTimeout != nil,
-                .sessionExpiry: options.sessionExpiry != nil,
-            ],
-            request
-        )
+        try refuse([.headers: request.statesHeaders], request)
+        try OptionReader(request).finish(for: Self.name)
     }
 
     private func refuse(
-        _ stated: KeyValuePairs<UnsupportedOption, Bool>,
+        _ stated: KeyValuePairs<OptionName, Bool>,
         _ request: Request
     ) throws(WaybillError) {
-        try WaybillError.refuse(stated, by: "server-sent events", request)
+        try WaybillError.refuse(stated, by: Self.name, request)
     }
 
-    private func checkQoS(_ qos: QoS, _ request: Request) throws(WaybillError) {
-        guard qos != .exactlyOnce else {
-            throw .unsupported(qosAbove: .atLeastOnce, by: "server-sent events", request)
+    private func checkQoS(_ request: Request) throws(WaybillError) {
+        guard request.command.qos != .exactlyOnce else {
+            throw .unsupported(qosAbove: .atLeastOnce, by: Self.name, request)
         }
     }
 
     private func unsupported(_ what: String, _ request: Request) -> WaybillError {
-        .unsupported(by: "server-sent events", what, request)
+        .unsupported(by: Self.name, what, request)
     }
 }

@@ -34,7 +34,8 @@ final class SSEStream: Sendable {
     let request: Request
     /// The source of credentials; of this stream alone, since other streams may be refused others.
     let credentials: CredentialProvider?
-    let options: SubscribeOptions
+    /// The event types wanted; nil for all.
+    let eventTypes: Set<String>?
     /// Whether each opening and end is told among the events, as an ``SSENotice``.
     let announces: Bool
     let engine: SSEEngine
@@ -49,7 +50,6 @@ final class SSEStream: Sendable {
     init(
         number: UInt64,
         request: Request,
-        options: SubscribeOptions,
         announces: Bool,
         engine: SSEEngine,
         isPaused: Bool,
@@ -64,7 +64,7 @@ final class SSEStream: Sendable {
         topic = request.topic ?? ""
         entryTopic = Self.entryTopic(of: request)
         store = progress?.store
-        self.options = options
+        eventTypes = request.command[.eventTypes]
         self.announces = announces
         self.engine = engine
         credentials = configuration.credentials.map { source in
@@ -78,14 +78,14 @@ final class SSEStream: Sendable {
         let machine = SSEMachine(
             configuration.reconnection,
             isPaused: isPaused,
-            timeLimit: announces || options.waitsForConnection == true
+            timeLimit: announces || request.command.isSet(.waitsForConnection)
                 ? nil : configuration.connectTimeout
         )
         state = Locked(
             State(
                 machine: machine,
                 reporter: SSEReporter(topic: topic),
-                lastEventID: options.lastEventID ?? stated ?? progress?.lastEventID ?? ""
+                lastEventID: request.command[.lastEventID] ?? stated ?? progress?.lastEventID ?? ""
             )
         )
     }
@@ -109,7 +109,7 @@ final class SSEStream: Sendable {
     /// Asks for the stream and goes on asking, whether or not it ever opens.
     func start() -> Messages<Message> {
         let listener = MessageListener(
-            options,
+            request.command,
             buffering: engine.configuration.buffering,
             topic: topic,
             events: engine.events,

@@ -92,7 +92,6 @@ extension STOMPConnection {
         _ subscribe: STOMPSubscribe,
         as id: String,
         _ request: Request,
-        _ options: SubscribeOptions,
         didConfirm: (@Sendable () -> Void)? = nil
     ) async throws {
         let frame = STOMPRequest.subscribe(
@@ -104,8 +103,8 @@ extension STOMPConnection {
         _ = try await perform(
             frame,
             request,
-            options.asksForReceipt.map { $0 ? .required : .none },
-            timeout: options.timeout,
+            request.command[.receipt].map(STOMPReceiptDemand.init),
+            timeout: request.command[.timeout],
             didConfirm: didConfirm
         )
     }

@@ -42,9 +42,7 @@ struct STOMPDialect: ConnectionDialect {
         let adapted = try await occasion.adapted(greeting.request, askingAt: credentials)
         let connect = try STOMPMapping.connect(adapted, configuration.value)
         var prepared = STOMPGreeting(request: greeting.request, connect: connect)
-        if case .connect(let options) = adapted.command {
-            prepared.upgradeHeaders = options.upgradeHeaders
-        }
+        prepared.upgradeHeaders = adapted.command[.upgradeHeaders] ?? [:]
         return prepared
     }
 

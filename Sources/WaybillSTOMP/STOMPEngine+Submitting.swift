@@ -11,13 +11,13 @@ extension STOMPEngine {
         _ request: Request,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) -> Submission {
-        guard case .send(let options) = request.command, outbox == nil, !request.expectsReply,
+        guard request.command.code == .send, outbox == nil, !request.expectsReply,
             let connection = lifecycle.connected
         else { return .notNow }
         var end = completion
         do throws(WaybillError) {
             try STOMPMapping.checkBody(request)
-            let send = try STOMPMapping.send(request, options, configuration)
+            let send = try STOMPMapping.send(request, configuration)
             end = reporting(request, completion)
             guard send.asksForReceipt else {
                 let pause = try connection.submitUnconfirmed(send, request)

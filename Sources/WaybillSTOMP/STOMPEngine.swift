@@ -90,69 +90,70 @@ final class STOMPEngine: Sendable {
 
     func perform(_ request: Request) async throws -> Receipt {
         try STOMPMapping.checkBody(request)
-        switch request.command {
-        case .send(let options):
+        switch request.command.code {
+        case .send:
             // The fast path of most sends, with as few calls as possible between the caller and the frame.
             guard outbox == nil, !request.expectsReply, !events.isObserved,
                 let connection = lifecycle.connected
-            else { return try await send(request, options) }
-            let send = try STOMPMapping.send(request, options, configuration)
+            else { return try await send(request) }
+            let send = try STOMPMapping.send(request, configuration)
             do { return try await connection.send(send, request, isObserved: false) } catch let
                 error as WaybillError
                 where error.code == .notConnected
             {
-                return try await self.send(request, options)
+                return try await self.send(request)
             }
-        case .connect(let options):
-            return try await lifecycle.connect(dialect.greeting(request), timeout: options.timeout)
-        case .disconnect(let options):
-            try STOMPMapping.check(options, request)
-            try await lifecycle.disconnect(options)
+        case .connect:
+            let timeout = request.command[.timeout]
+            return try await lifecycle.connect(dialect.greeting(request), timeout: timeout)
+        case .disconnect:
+            try STOMPMapping.checkDisconnect(request)
+            try await lifecycle.disconnect(within: request.command[.timeout])
             return Receipt()
-        case .unsubscribe(let options):
+        case .unsubscribe:
             let parts = request.partsByTopic
-            for part in parts { _ = try STOMPMapping.unsubscription(part, options) }
+            for part in parts { _ = try STOMPMapping.unsubscription(part) }
             try lifecycle.requests.check(request)
             var receipt = Receipt(of: request.topic)
             for part in parts {
-                let headers = try STOMPMapping.unsubscription(part, options)
+                let headers = try STOMPMapping.unsubscription(part)
                 receipt = try await subscriptions.unsubscribe(headers, part)
             }
             return receipt
-        case .ack(let id, let options):
-            try STOMPMapping.check(options, request)
+        case .ack, .nack:
+            let (message, transaction) = try STOMPMapping.acknowledgement(request)
+            let isAccepted = request.command.code == .ack
             return try await lifecycle.requests
                 .current(for: request, orAccepted: subscriptions.connection)
-                .acknowledge(id, isAccepted: true, in: options.transaction, request)
-        case .nack(let id, let options):
-            try STOMPMapping.check(options, request)
-            return try await lifecycle.requests
-                .current(for: request, orAccepted: subscriptions.connection)
-                .acknowledge(id, isAccepted: false, in: options.transaction, request)
-        case .begin(let transaction):
-            let headers = try STOMPMapping.beginning(transaction, request)
-            return try await connection(for: request, sending: headers)
-                .perform(
-                    .begin(transaction: transaction, headers: STOMPHeaders(request.headers)),
-                    request
-                )
-        case .commit(let transaction):
-            return try await lifecycle.requests.current(for: request)
-                .end(transaction, commits: true, request)
-        case .abort(let transaction):
-            return try await lifecycle.requests.current(for: request)
-                .end(transaction, commits: false, request)
+                .acknowledge(message, isAccepted: isAccepted, in: transaction, request)
+        case .other: return try await transact(request)
         case .subscribe:
             throw WaybillError(.invalidEntry, "use subscribe(_:) for a subscription")
         }
     }
 
+    /// Begins, commits or aborts a transaction.
+    private func transact(_ request: Request) async throws -> Receipt {
+        let kind = request.command.kind
+        let transaction = try STOMPMapping.transaction(request)
+        guard kind == .begin else {
+            return try await lifecycle.requests.current(for: request)
+                .end(transaction, commits: kind == .commit, request)
+        }
+        let headers = try STOMPMapping.beginning(transaction, request)
+        return try await connection(for: request, sending: headers)
+            .perform(
+                .begin(transaction: transaction, headers: STOMPHeaders(request.headers)),
+                request
+            )
+    }
+
     /// Sends, and reports the result.
-    private func send(_ request: Request, _ options: SendOptions) async throws -> Receipt {
+    private func send(_ request: Request) async throws -> Receipt {
         let begun = events.timestamp
         let (topic, byteCount) = (request.topic, request.body.count)
         do {
-            let send = try STOMPMapping.send(request, options, configuration)
+            let send = try STOMPMapping.send(request, configuration)
             if request.expectsReply {
                 let receipt = try await reply(to: send, request)
                 events.reportSend(topic, byteCount: byteCount, nil, since: begun)
@@ -161,8 +162,8 @@ final class STOMPEngine: Sendable {
             let asks = send.asksForReceipt
             var terms = SendTerms(
                 isLasting: !send.isInTransaction
-                    && lifecycle.requests.waits(options, isAcknowledged: asks),
-                options: options,
+                    && lifecycle.requests.waits(request.command, isAcknowledged: asks),
+                command: request.command,
                 begun: lifecycle.clock.now
             )
             let receipt: Receipt
@@ -170,8 +171,7 @@ final class STOMPEngine: Sendable {
                 try STOMPMapping.check(send.headers, request)
                 receipt = try await outbox.keeping(
                     request,
-                    options,
-                    within: options.timeout ?? configuration.receiptTimeout
+                    within: send.timeout ?? configuration.receiptTimeout
                 ) { number in
                     terms.storedNumber = number
                     return try await self.send(send, request, terms, isObserved: begun != nil)
@@ -245,20 +245,19 @@ final class STOMPEngine: Sendable {
     }
 
     func subscribe(_ request: Request) async throws -> Messages<Message> {
-        guard case .subscribe(let options) = request.command else {
+        guard request.command.code == .subscribe else {
             throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
         }
         try STOMPMapping.checkBody(request)
-        let all = try request.partsByTopic.map { try STOMPMapping.subscription($0, options) }
+        let all = try request.partsByTopic.map { try STOMPMapping.subscription($0) }
         return try await lifecycle.requests.subscribe(
             request,
-            options,
-            later: { [subscriptions] in subscriptions.subscribeLater(all, options) },
+            later: { [subscriptions] in subscriptions.subscribeLater(all, request.command) },
             greeting: { () throws(WaybillError) in try dialect.greeting(.connecting(for: request))
             },
             connection: { try await connection(for: request) },
             now: { connection in
-                try await subscriptions.subscribe(all, request, options, over: connection)
+                try await subscriptions.subscribe(all, request, over: connection)
             }
         )
     }

@@ -55,8 +55,8 @@ final class STOMPLeftMessages: Sendable {
     func send(over connection: STOMPConnection, _ chain: RequestChain?) async throws {
         let configuration = connection.configuration
         let prepared = try await left.prepare(chain) {
-            (_, request, options) throws(WaybillError) in
-            let send = try STOMPMapping.send(request, options, configuration)
+            (_, request) throws(WaybillError) in
+            let send = try STOMPMapping.send(request, configuration)
             try STOMPMapping.check(send.headers, request)
             return send
         }

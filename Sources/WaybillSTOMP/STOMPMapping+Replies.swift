@@ -10,9 +10,10 @@ extension STOMPMapping {
     static let correlationID = "correlation-id"
 
     /// Refuses options and headers that exclude a reply.
-    static func checkReply(_ request: Request, _ options: SendOptions) throws(WaybillError) {
+    static func checkReply(_ request: Request) throws(WaybillError) {
+        let command = request.command
         let isTaken =
-            options.responseTopic != nil || options.correlationData != nil
+            command[.responseTopic] != nil || command[.correlationData] != nil
             || request.headers.contains { $0.name == replyTo || $0.name == correlationID }
         guard !isTaken else {
             throw WaybillError(
@@ -28,16 +29,15 @@ extension STOMPMapping {
 
     /// Adds the reply headers of the options, unless the entry has set them.
     static func addReplyHeaders(
-        _ options: SendOptions,
         _ request: Request,
         to headers: inout STOMPHeaders
     ) throws(WaybillError) {
-        if let topic = options.responseTopic, headers.first(replyTo) == nil {
+        if let topic = request.command[.responseTopic], headers.first(replyTo) == nil {
             headers.append(replyTo, topic)
         }
-        guard let data = options.correlationData, headers.first(correlationID) == nil else {
-            return
-        }
+        guard let data = request.command[.correlationData],
+            headers.first(correlationID) == nil
+        else { return }
         guard let text = Payload(data).text else {
             throw WaybillError(.invalidEntry, "correlation data that is not UTF-8 fits no header")
                 .about(request)

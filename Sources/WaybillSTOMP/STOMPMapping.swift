@@ -12,16 +12,8 @@ package enum STOMPMapping {
         .unsupported(by: "STOMP", what, request)
     }
 
-    /// Refuses options that STOMP does not support.
-    static func refuse(
-        _ stated: KeyValuePairs<UnsupportedOption, Bool>,
-        _ request: Request
-    ) throws(WaybillError) {
-        try WaybillError.refuse(stated, by: "STOMP", request)
-    }
-
-    private static func checkQoS(_ qos: QoS, _ request: Request) throws(WaybillError) {
-        guard qos != .exactlyOnce else {
+    private static func checkQoS(_ request: Request) throws(WaybillError) {
+        guard request.command.qos != .exactlyOnce else {
             throw .unsupported(qosAbove: .atLeastOnce, by: "STOMP", request)
         }
     }
@@ -36,17 +28,17 @@ package enum STOMPMapping {
         _ request: Request,
         _ configuration: STOMPConfiguration
     ) throws(WaybillError) -> STOMPConnect {
-        guard case .connect(let options) = request.command, request.topic == nil else {
+        guard request.command.code == .connect, request.topic == nil else {
             throw unsupported("topic of a connect", request)
         }
-        try refuse(
-            [
-                .clientIdentifier: options.clientIdentifier != nil, .will: options.will != nil,
-                .cleanStart: options.cleanStart != nil,
-                .sessionExpiry: options.sessionExpiry != nil,
-            ],
-            request
-        )
+        var options = OptionReader(request)
+        let userName = options.take(.userName)
+        let password = options.take(.password)
+        let keepAlive = options.take(.keepAlive)
+        // Read where the connection is made.
+        _ = options.take(.timeout)
+        _ = options.take(.upgradeHeaders)
+        try options.finish(for: "STOMP")
         var headers = request.headers
         // The headers of an interceptor or an entry override the configuration.
         func take(_ name: String) -> String? {
@@ -56,11 +48,11 @@ package enum STOMPMapping {
         let connect = STOMPConnect(
             versions: configuration.wireVersions,
             host: take(STOMPHeaderName.host) ?? configuration.host,
-            login: take(STOMPHeaderName.login) ?? options.userName ?? configuration.login,
-            passcode: take(STOMPHeaderName.passcode) ?? options.password ?? configuration.passcode,
+            login: take(STOMPHeaderName.login) ?? userName ?? configuration.login,
+            passcode: take(STOMPHeaderName.passcode) ?? password ?? configuration.passcode,
             heartBeat: STOMPHeartBeat(
-                outgoing: options.keepAlive ?? configuration.outgoingHeartBeat,
-                incoming: options.keepAlive ?? configuration.incomingHeartBeat
+                outgoing: keepAlive ?? configuration.outgoingHeartBeat,
+                incoming: keepAlive ?? configuration.incomingHeartBeat
             ),
             headers: STOMPHeaders(headers)
         )
@@ -73,41 +65,47 @@ package enum STOMPMapping {
 
     /// Refuses a body, or the wait for a reply, in other requests than `send`.
     static func checkBody(_ request: Request) throws(WaybillError) {
-        if case .send = request.command { return }
+        if request.command.code == .send { return }
         guard request.body.isEmpty, !request.expectsReply else {
             throw unsupported("body of, or reply to, a \(request.command.name)", request)
         }
     }
 
-    /// Refuses disconnect options that STOMP does not support.
-    static func check(
-        _ options: DisconnectOptions,
-        _ request: Request
-    ) throws(WaybillError) {
+    /// Refuses what STOMP does not support in a disconnect.
+    static func checkDisconnect(_ request: Request) throws(WaybillError) {
         guard request.topic == nil else { throw unsupported("topic of a disconnect", request) }
-        try refuse(
-            [
-                .headers: request.statesHeaders, .disconnectReason: options.statesReason,
-                .sessionExpiry: options.sessionExpiry != nil,
-                // The receipt of DISCONNECT follows all others, so closing already waits for them.
-                .drainTimeout: options.drainTimeout != nil,
-            ],
-            request
-        )
+        try WaybillError.refuse([.headers: request.statesHeaders], by: "STOMP", request)
+        var options = OptionReader(request)
+        _ = options.take(.timeout)
+        // No limit for pending sends: the receipt of DISCONNECT follows all others, so closing already waits for them.
+        try options.finish(for: "STOMP")
     }
 
-    /// Refuses acknowledgement options that STOMP does not support.
-    static func check(
-        _ options: AcknowledgementOptions,
+    /// Returns the message of an ACK or a NACK, and its transaction.
+    static func acknowledgement(
         _ request: Request
-    ) throws(WaybillError) {
-        try refuse(
-            [
-                .acknowledgementReason: options.statesReason,
-                .awaitsCompletion: options.awaitsCompletion,
-            ],
-            request
-        )
+    ) throws(WaybillError) -> (message: Message.ID, transaction: String?) {
+        var options = OptionReader(request)
+        let transaction = options.take(.transaction)
+        try options.finish(for: "STOMP")
+        guard let message = request.command.message else {
+            throw invalid("the command names no message", request)
+        }
+        return (message, transaction)
+    }
+
+    /// Returns the name in a BEGIN, a COMMIT or an ABORT; refuses other commands.
+    static func transaction(_ request: Request) throws(WaybillError) -> String {
+        guard [.begin, .commit, .abort].contains(request.command.kind) else {
+            throw unsupported("command \(request.command.name)", request)
+        }
+        var options = OptionReader(request)
+        let name = options.take(.transaction)
+        try options.finish(for: "STOMP")
+        guard let name, !name.isEmpty else {
+            throw invalid("a transaction needs a name", request)
+        }
+        return name
     }
 
     /// Refuses headers that no version can send.
@@ -120,11 +118,8 @@ package enum STOMPMapping {
     }
 
     /// Returns the headers of an UNSUBSCRIBE.
-    static func unsubscription(
-        _ request: Request,
-        _ options: UnsubscribeOptions
-    ) throws(WaybillError) -> STOMPHeaders {
-        try refuse([.shareName: options.shareName != nil], request)
+    static func unsubscription(_ request: Request) throws(WaybillError) -> STOMPHeaders {
+        try OptionReader(request).finish(for: "STOMP")
         try checkReserved(request, STOMPHeaderName.id)
         let headers = STOMPHeaders(request.headers)
         try check(headers, request)
@@ -137,7 +132,6 @@ package enum STOMPMapping {
         _ request: Request
     ) throws(WaybillError) -> STOMPHeaders {
         try checkReserved(request, STOMPHeaderName.transaction)
-        guard !transaction.isEmpty else { throw invalid("a transaction needs a name", request) }
         var headers: STOMPHeaders = [STOMPHeaderName.transaction: transaction]
         headers.append(STOMPHeaders(request.headers))
         return headers
@@ -145,20 +139,23 @@ package enum STOMPMapping {
 
     static func send(
         _ request: Request,
-        _ options: SendOptions,
         _ configuration: STOMPConfiguration
     ) throws(WaybillError) -> STOMPSend {
-        if request.expectsReply { try checkReply(request, options) }
-        try checkQoS(options.qos, request)
-        if options.retain || !options.isPlain {
-            try refuse(
-                [
-                    .retain: options.retain, .expiry: options.expiry != nil,
-                    .method: options.method != nil, .isText: options.isText != nil,
-                    .sentOnce: options.isSentOnce,
-                ],
-                request
-            )
+        if request.expectsReply { try checkReply(request) }
+        try checkQoS(request)
+        let isPlain = request.command.isPlain
+        var timeout: Duration?
+        var demand: STOMPReceiptDemand?
+        if !isPlain {
+            var options = OptionReader(request)
+            timeout = options.take(.timeout)
+            demand = options.take(.receipt).map(STOMPReceiptDemand.init)
+            // Read by the interceptors, by the headers and by the queue.
+            _ = options.take(.idempotent)
+            _ = options.take(.responseTopic)
+            _ = options.take(.correlationData)
+            _ = options.take(.waitsForConnection)
+            try options.finish(for: "STOMP")
         }
         try checkReserved(request, STOMPHeaderName.destination)
         guard let topic = request.topic, !topic.isEmpty else {
@@ -169,45 +166,39 @@ package enum STOMPMapping {
             headers.append(STOMPHeaderName.contentType, contentType)
         }
         for header in request.headers { headers.append(header.name, header.value) }
-        try addReplyHeaders(options, request, to: &headers)
-        let receipt = receiptDemand(options, headers, configuration)
-        return STOMPSend(headers: headers, timeout: options.timeout, receipt: receipt)
+        if !isPlain { try addReplyHeaders(request, to: &headers) }
+        let receipt = demand ?? receiptDemand(request.command.qos, headers, configuration)
+        return STOMPSend(headers: headers, timeout: timeout, receipt: receipt)
     }
 
-    /// Whether a send asks for a receipt.
+    /// Whether a send asks for a receipt whose entry does not say it.
     ///
     /// In a transaction only its end does, because servers may process and answer its frames at COMMIT.
     private static func receiptDemand(
-        _ options: SendOptions,
+        _ qos: QoS,
         _ headers: STOMPHeaders,
         _ configuration: STOMPConfiguration
     ) -> STOMPReceiptDemand {
-        if let asks = options.asksForReceipt { return asks ? .required : .none }
         guard headers.first(STOMPHeaderName.transaction) == nil else { return .none }
-        return options.qos == .atLeastOnce ? .required : configuration.receiptDemand
+        return qos == .atLeastOnce ? .required : configuration.receiptDemand
     }
 
-    static func subscription(
-        _ request: Request,
-        _ options: SubscribeOptions
-    ) throws(WaybillError) -> STOMPSubscribe {
-        try checkQoS(options.qos, request)
-        try refuse(
-            [
-                .noLocal: options.noLocal, .retainAsPublished: options.retainAsPublished,
-                .retainHandling: options.retainHandling != .send, .method: options.method != nil,
-                .eventTypes: options.eventTypes != nil, .lastEventID: options.lastEventID != nil,
-                .shareName: options.shareName != nil,
-                .subscriptionIdentifier: options.subscriptionIdentifier.isNumber,
-            ],
-            request
-        )
+    static func subscription(_ request: Request) throws(WaybillError) -> STOMPSubscribe {
+        try checkQoS(request)
+        var options = OptionReader(request)
+        let isManual: Bool = options.take(.manualAcknowledgement)
+        var stated = options.take(.ackMode).map(STOMPAckMode.init)
+        // Read where the frame is sent, and by the listener.
+        _ = options.take(.receipt)
+        _ = options.take(.timeout)
+        _ = options.take(.buffering)
+        _ = options.take(.waitsForConnection)
+        try options.finish(for: "STOMP")
         try checkReserved(request, STOMPHeaderName.destination, STOMPHeaderName.id)
         guard let topic = request.topic, !topic.isEmpty else {
             throw invalid("a subscription needs a destination", request)
         }
         var headers = request.headers
-        var stated = options.ackMode.map(STOMPAckMode.init)
         if let text = headers.first(STOMPHeaderName.ack) {
             guard let mode = STOMPAckMode(rawValue: text) else {
                 throw invalid("the header ack is not auto, client or client-individual", request)
@@ -215,9 +206,8 @@ package enum STOMPMapping {
             stated = mode
             headers.removeAll(named: STOMPHeaderName.ack)
         }
-        let wantsAcknowledgement =
-            options.qos == .atLeastOnce || options.acknowledgement == .manual
-        if stated == .auto, options.acknowledgement == .manual {
+        let wantsAcknowledgement = request.command.qos == .atLeastOnce || isManual
+        if stated == .auto, isManual {
             throw invalid("nothing is acknowledged in the ack mode auto", request)
         }
         let ackMode = stated ?? (wantsAcknowledgement ? .clientIndividual : .auto)
@@ -324,7 +314,7 @@ package enum STOMPMapping {
             .unsupported,
             "the server sends no receipts, so that requests end when they are handed to the link"
         )
-        error.unsupportedOption = .receipt
+        error.option = .receipt
         return error
     }
 
@@ -334,7 +324,7 @@ package enum STOMPMapping {
             .unsupported,
             "the server sends messages without the header ack, which cannot be acknowledged"
         )
-        error.unsupportedOption = .ackMode
+        error.option = .ackMode
         return error
     }
 

@@ -60,8 +60,7 @@ final class STOMPReplies: Sendable {
     }
 
     private func subscribe(over connection: STOMPConnection) async throws {
-        let options = SubscribeOptions()
-        let request = Request(topic: destination, command: .subscribe(options))
+        let request = Request(topic: destination, command: .subscribe)
         if isTemporary, connection.answer?.server?.hasBytePrefix("RabbitMQ") == true {
             return try STOMPMapping.converting(request) { () throws(STOMPSendError) in
                 try connection.driver.withCore { (core, _) throws(STOMPSendError) in
@@ -71,10 +70,9 @@ final class STOMPReplies: Sendable {
         }
         do {
             try await connection.subscribe(
-                STOMPMapping.subscription(request, options),
+                STOMPMapping.subscription(request),
                 as: destination,
-                request,
-                options
+                request
             )
         } catch {
             // The server may have the subscription in spite of the error.

@@ -19,23 +19,21 @@ package struct STOMPRequestCheck: Sendable {
     /// - Throws: `unsupported`, `invalidEntry`.
     package func check(_ request: Request) throws(WaybillError) {
         try STOMPMapping.checkBody(request)
-        switch request.command {
+        switch request.command.code {
         case .connect: _ = try STOMPMapping.connect(request, configuration)
-        case .send(let options):
-            let send = try STOMPMapping.send(request, options, configuration)
+        case .send:
+            let send = try STOMPMapping.send(request, configuration)
             try STOMPMapping.check(send.headers, request)
-        case .subscribe(let options):
-            for part in request.partsByTopic { _ = try STOMPMapping.subscription(part, options) }
-        case .unsubscribe(let options):
-            for part in request.partsByTopic {
-                _ = try STOMPMapping.unsubscription(part, options)
-            }
-        case .begin(let transaction):
+        case .subscribe:
+            for part in request.partsByTopic { _ = try STOMPMapping.subscription(part) }
+        case .unsubscribe:
+            for part in request.partsByTopic { _ = try STOMPMapping.unsubscription(part) }
+        case .ack, .nack: _ = try STOMPMapping.acknowledgement(request)
+        case .disconnect: try STOMPMapping.checkDisconnect(request)
+        case .other:
+            let transaction = try STOMPMapping.transaction(request)
+            guard request.command.kind == .begin else { return }
             try STOMPMapping.check(STOMPMapping.beginning(transaction, request), request)
-        case .ack(_, let options), .nack(_, let options):
-            try STOMPMapping.check(options, request)
-        case .commit, .abort: break
-        case .disconnect(let options): try STOMPMapping.check(options, request)
         }
     }
 
@@ -46,22 +44,9 @@ package struct STOMPRequestCheck: Sendable {
     ///   - open: The names of the open transactions.
     /// - Throws: `invalidEntry`.
     package func check(_ request: Request, against open: Set<WireName>) throws(WaybillError) {
-        switch request.command {
-        case .begin(let name) where open.contains(WireName(name)):
-            throw STOMPMapping.error(.transactionOpen, request)
-        case .commit(let name), .abort(let name): try check(name, isOneOf: open, request)
-        case .ack(_, let options), .nack(_, let options):
-            if let name = options.transaction { try check(name, isOneOf: open, request) }
-        default: break
-        }
-    }
-
-    private func check(
-        _ transaction: String,
-        isOneOf open: Set<WireName>,
-        _ request: Request
-    ) throws(WaybillError) {
-        guard !open.contains(WireName(transaction)) else { return }
-        throw STOMPMapping.error(.transactionUnknown, request)
+        guard let name = request.command[.transaction] else { return }
+        let begins = request.command.kind == .begin
+        guard open.contains(WireName(name)) == begins else { return }
+        throw STOMPMapping.error(begins ? .transactionOpen : .transactionUnknown, request)
     }
 }

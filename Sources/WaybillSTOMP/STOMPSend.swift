@@ -15,3 +15,12 @@ struct STOMPSend: Sendable {
     /// Whether the message belongs to a transaction, which ends with its connection.
     var isInTransaction: Bool { headers.first(STOMPHeaderName.transaction) != nil }
 }
+
+extension STOMPReceiptDemand {
+    init(_ receipt: STOMPReceipt) {
+        switch receipt {
+        case .none: self = .none
+        case .automatic: self = .required
+        }
+    }
+}

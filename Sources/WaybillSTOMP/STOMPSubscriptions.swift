@@ -114,9 +114,9 @@ final class STOMPSubscriptions: MessageAcknowledger {
         _ subscription: STOMPSubscription,
         over connection: STOMPConnection
     ) async throws {
-        let (id, options) = (subscription.id, SubscribeOptions())
+        let id = subscription.id
         let topic = subscription.request.destination
-        let request = Request(topic: topic, command: .subscribe(options))
+        let request = Request(topic: topic, command: .subscribe)
         let noteAnswer = { @Sendable [self] in state.withLock { $0.suspicion.noteAnswered(id) } }
         // The listener may have left while others were restored.
         guard state.withLock({ $0.table[id] != nil }) else { return noteAnswer() }
@@ -125,7 +125,6 @@ final class STOMPSubscriptions: MessageAcknowledger {
                 subscription.request,
                 as: id,
                 request,
-                options,
                 didConfirm: noteAnswer
             )
             // Without a receipt nothing else confirms it.
@@ -166,14 +165,13 @@ final class STOMPSubscriptions: MessageAcknowledger {
     func subscribe(
         _ all: [STOMPSubscribe],
         _ request: Request,
-        _ options: SubscribeOptions,
         over connection: STOMPConnection
     ) async throws -> Messages<Message> {
-        let (ids, source, _) = add(all, options, .subscribing)
+        let (ids, source, _) = add(all, request.command, .subscribing)
         let messages = source.messages
         do {
             for ((id, subscription), part) in zip(zip(ids, all), request.partsByTopic) {
-                try await subscribe(subscription, as: id, part, options, over: connection)
+                try await subscribe(subscription, as: id, part, over: connection)
             }
             return messages
         } catch {
@@ -187,13 +185,12 @@ final class STOMPSubscriptions: MessageAcknowledger {
         _ subscription: STOMPSubscribe,
         as id: String,
         _ request: Request,
-        _ options: SubscribeOptions,
         over connection: STOMPConnection
     ) async throws {
         let begun = events.timestamp
         var isConfirmed = false
         do {
-            try await connection.subscribe(subscription, as: id, request, options)
+            try await connection.subscribe(subscription, as: id, request)
             isConfirmed = true
             try await confirm(id, over: connection, since: begun)
         } catch {
@@ -209,9 +206,9 @@ final class STOMPSubscriptions: MessageAcknowledger {
     /// - Returns: The messages; nil when there is a connection already.
     func subscribeLater(
         _ all: [STOMPSubscribe],
-        _ options: SubscribeOptions
+        _ command: EntryCommand
     ) -> Messages<Message>? {
-        let (_, source, isAdded) = add(all, options, .wanted)
+        let (_, source, isAdded) = add(all, command, .wanted)
         let messages = source.messages
         return isAdded ? messages : nil
     }
@@ -219,12 +216,12 @@ final class STOMPSubscriptions: MessageAcknowledger {
     /// Adds subscriptions with one listener; wanted ones only while there is no connection.
     private func add(
         _ all: [STOMPSubscribe],
-        _ options: SubscribeOptions,
+        _ command: EntryCommand,
         _ initial: STOMPSubscription.State
     ) -> (ids: [String], source: MessageSource, isAdded: Bool) {
         let ids = state.withLock { $0.table.makeIDs(all.count) }
         let listener = MessageListener(
-            options,
+            command,
             buffering: configuration.buffering,
             topic: all.first?.destination,
             events: events,
@@ -234,7 +231,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
             onDrain: { [manual] in await manual.drain($0) },
             pressure: pressure
         )
-        let policy = options.buffering ?? configuration.buffering
+        let policy = command[.buffering] ?? configuration.buffering
         let isAdded = state.withLock { state in
             guard initial != .wanted || state.connection == nil else { return false }
             state.table.subscribe(listener, policy, to: Array(zip(ids, all)), initial)

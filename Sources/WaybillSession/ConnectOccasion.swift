@@ -58,11 +58,10 @@ package struct ConnectOccasion: Sendable {
         askingAt source: CredentialProvider?
     ) async throws -> Request {
         let adapted = try await passedThroughChain(request)
-        guard let source, case .connect(var options) = adapted.command else { return adapted }
+        guard let source, adapted.command.kind == .connect else { return adapted }
         let credentials = try await source.credentials(for: self)
-        showsCredentials = options.take(credentials, replacing: adapted.chain == nil)
         var complete = adapted
-        complete.command = .connect(options)
+        showsCredentials = complete.command.take(credentials, replacing: adapted.chain == nil)
         return complete
     }
 
@@ -152,7 +151,7 @@ package struct ConnectOccasion: Sendable {
     }
 }
 
-extension ConnectOptions {
+extension EntryCommand {
     /// Applies the credentials of a source.
     ///
     /// - Parameters:
@@ -163,15 +162,17 @@ extension ConnectOptions {
         _ credentials: Credentials,
         replacing isReplacing: Bool
     ) -> Bool {
-        let takesName = isReplacing || userName == nil
-        let takesPassword = isReplacing || password == nil
-        if takesName { userName = credentials.userName ?? userName }
-        if takesPassword { password = credentials.password ?? password }
+        let takesName = isReplacing || self[.userName] == nil
+        let takesPassword = isReplacing || self[.password] == nil
+        if takesName, let name = credentials.userName { self[.userName] = name }
+        if takesPassword, let password = credentials.password { self[.password] = password }
+        var upgradeHeaders = self[.upgradeHeaders] ?? [:]
         let fields = credentials.headers.filter { field in
             isReplacing || upgradeHeaders.first(field.name) == nil
         }
         for field in fields { upgradeHeaders.removeAll(named: field.name) }
         for field in fields { upgradeHeaders.append(name: field.name, value: field.value) }
+        if !fields.isEmpty { self[.upgradeHeaders] = upgradeHeaders }
         return takesName && credentials.userName != nil
             || takesPassword && credentials.password != nil || !fields.isEmpty
     }

@@ -344,21 +344,23 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     /// No request makes another connection until ``connect(_:timeout:)``.
     ///
     /// - Parameters:
-    ///   - options: The timeouts, if they differ from the settings.
+    ///   - timeout: The time limit of the close; nil for that of the settings.
+    ///   - drainTimeout: The time limit of pending sends; nil for that of the settings.
     ///   - prepare: Prepares a connection for its end, such as its DISCONNECT packet.
     /// - Throws: `shutDown`.
     package func disconnect(
-        _ options: DisconnectOptions = DisconnectOptions(),
+        within timeout: Duration? = nil,
+        drainingWithin drainTimeout: Duration? = nil,
         preparing prepare: @escaping @Sendable (Connection) -> Void = { _ in }
     ) async throws(WaybillError) {
         let (step, series) = try apply { state throws(WaybillError) in
             try state.machine.disconnect()
         }
-        let closeTimeout = options.timeout ?? settings.closeTimeout
+        let closeTimeout = timeout ?? settings.closeTimeout
         switch step.action {
         case .stop: await stop(series, preparing: prepare)
         case .close(let connection):
-            await connection.drain(within: options.drainTimeout ?? settings.drainTimeout)
+            await connection.drain(within: drainTimeout ?? settings.drainTimeout)
             prepare(connection)
             await connection.disconnect(within: closeTimeout, abandonment: nil)
         case .none, .use, .join, .postpone, .begin, .open, .wait, .wake, .conclude: break

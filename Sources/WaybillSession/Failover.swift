@@ -48,7 +48,7 @@ package final class Failover: Sendable {
                     .unsupported,
                     "there is no HTTP request that the headers of the credentials could go with"
                 )
-                error.unsupportedOption = .upgradeHeaders
+                error.option = .upgradeHeaders
                 throw error
             }
             var environment = environment

@@ -78,7 +78,7 @@ package final class LeftMessages: Sendable {
     /// - Throws: `CancellationError`.
     package func prepare<Packet>(
         _ chain: RequestChain?,
-        packet: (StoredMessage, Request, SendOptions) throws(WaybillError) -> Packet
+        packet: (StoredMessage, Request) throws(WaybillError) -> Packet
     ) async throws -> [Prepared<Packet>] {
         var prepared: [Prepared<Packet>] = []
         for message in waiting.withLock({ $0 }) {
@@ -90,10 +90,10 @@ package final class LeftMessages: Sendable {
     private func prepare<Packet>(
         _ message: StoredMessage,
         _ chain: RequestChain?,
-        _ packet: (StoredMessage, Request, SendOptions) throws(WaybillError) -> Packet
+        _ packet: (StoredMessage, Request) throws(WaybillError) -> Packet
     ) async throws -> Prepared<Packet>? {
         let stored: Request
-        do { stored = try message.request(at: Date()).0 } catch {
+        do { stored = try message.request(at: Date()) } catch {
             return Prepared(message: message, packet: .failure(error))
         }
         guard !message.isAdapted, var attempts = chain?.attempts(at: stored) else {
@@ -138,14 +138,14 @@ package final class LeftMessages: Sendable {
     private static func result<Packet>(
         _ message: StoredMessage,
         _ request: Request,
-        _ packet: (StoredMessage, Request, SendOptions) throws(WaybillError) -> Packet
+        _ packet: (StoredMessage, Request) throws(WaybillError) -> Packet
     ) -> Result<Packet, WaybillError> {
-        guard case .send(let options) = request.command else {
+        guard request.command.kind == .send else {
             let error = WaybillError(.invalidEntry, "an interceptor has changed the command")
             return .failure(error.about(request))
         }
         do throws(WaybillError) {
-            return .success(try packet(message, request, options))
+            return .success(try packet(message, request))
         } catch {
             return .failure(error)
         }
@@ -195,6 +195,6 @@ package final class LeftMessages: Sendable {
     }
 
     private func quality(of message: StoredMessage) -> QoS? {
-        hasQualities ? message.options.qos : nil
+        hasQualities ? message.command.qos : nil
     }
 }

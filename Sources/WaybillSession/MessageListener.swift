@@ -16,8 +16,8 @@ package struct MessageListener: Sendable {
     /// Makes a listener by the options of a subscription.
     ///
     /// - Parameters:
-    ///   - options: The options.
-    ///   - buffering: The buffer policy, unless the options have one.
+    ///   - command: The command of the subscription.
+    ///   - buffering: The buffer policy, unless the command has one.
     ///   - topic: The topic of the subscription, for the events.
     ///   - events: Receives an event for messages that the policy drops.
     ///   - onLeave: Called, with the source, when its last consumer has left, and before that when the policy has ended
@@ -25,7 +25,7 @@ package struct MessageListener: Sendable {
     ///   - onDrain: Waits until the app has acknowledged the messages that it has taken.
     ///   - pressure: Stops the reading of the connection while the buffer is full.
     package init(
-        _ options: SubscribeOptions,
+        _ command: EntryCommand,
         buffering: BufferPolicy,
         topic: String? = nil,
         events: TransportEventSource? = nil,
@@ -35,7 +35,7 @@ package struct MessageListener: Sendable {
     ) {
         let itself = Locked<MessageSource?>(nil)
         let holder = pressure.account.add(MessageSource.holder(topic) { itself.withLock { $0 } })
-        let policy = options.buffering ?? buffering
+        let policy = command[.buffering] ?? buffering
         let source = MessageSource(
             policy: policy,
             account: pressure.account,
@@ -66,6 +66,6 @@ package struct MessageListener: Sendable {
             )
         )
         itself.withLock { $0 = source }
-        self.init(source: source, isManual: options.acknowledgement == .manual)
+        self.init(source: source, isManual: command.isSet(.manualAcknowledgement))
     }
 }

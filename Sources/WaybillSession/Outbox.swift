@@ -20,7 +20,6 @@ package struct Outbox: Sendable {
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - options: The options of its command.
     ///   - limit: The longest wait for the store.
     ///   - isDiscarded: Whether no message stays stored.
     ///   - send: Sends it, with its number in the store.
@@ -30,7 +29,6 @@ package struct Outbox: Sendable {
     ///   is written. If it could not be written, or if the message is sent again, the error says that it may arrive.
     package func keeping(
         _ request: Request,
-        _ options: SendOptions,
         within limit: Duration,
         isDiscarded: @escaping @Sendable () -> Bool = { false },
         _ send: (_ storedNumber: UInt64) async throws -> Receipt,
@@ -39,8 +37,8 @@ package struct Outbox: Sendable {
         let id: StoredMessage.ID
         do {
             id = try await client.add(
-                StoredMessage(request, options),
-                within: min(limit, options.expiry ?? limit),
+                StoredMessage(request),
+                within: min(limit, request.command[.storedExpiry] ?? limit),
                 isDiscarded: isDiscarded
             )
         } catch let error as WaybillError {

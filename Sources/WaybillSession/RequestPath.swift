@@ -58,7 +58,7 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     ) async throws -> Connection {
         let greeting = lifecycle.settings.connectsOnDemand ? try greeting() : nil
         let timeout = lifecycle.settings.connectTimeout
-        let limit = min(request.command.timeout ?? timeout, timeout)
+        let limit = min(request.command[.timeout] ?? timeout, timeout)
         let (step, series) = try await lifecycle.ask { state throws(WaybillError) in
             let connects = greeting != nil
             let step = try self.step(of: request, connects: connects, within: limit, &state)
@@ -151,7 +151,6 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - options: The options of its command.
     ///   - later: Has the next connection subscribe; nil if there is a connection.
     ///   - greeting: The greeting of a connection that is made for the request.
     ///   - connection: Returns the connection, and makes one if needed.
@@ -160,13 +159,14 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     /// - Throws: `shutDown`, and the errors of `later`, `connection` and `now`.
     package func subscribe(
         _ request: Request,
-        _ options: SubscribeOptions,
         later: () throws(WaybillError) -> Messages<Message>?,
         greeting: () throws(WaybillError) -> Connection.Greeting,
         connection: () async throws -> Connection,
         now: (Connection) async throws -> Messages<Message>
     ) async throws -> Messages<Message> {
-        guard waits(options.waitsForConnection) else { return try await now(connection()) }
+        guard waits(request.command[.waitsForConnection]) else {
+            return try await now(connection())
+        }
         while true {
             // An earlier subscription's end would otherwise end this one, too.
             try await lifecycle.waitUntilConcluded()
@@ -205,10 +205,10 @@ package struct RequestPath<Connection: TransportConnection>: Sendable {
     /// Whether a send waits for any connection.
     ///
     /// By the settings, sends without an acknowledgement wait only where the queue includes them.
-    package func waits(_ options: SendOptions, isAcknowledged: Bool) -> Bool {
-        guard !options.isSentOnce else { return false }
+    package func waits(_ command: EntryCommand, isAcknowledged: Bool) -> Bool {
+        guard !command.isSet(.sentOnceOnly) else { return false }
         let isIncluded = isAcknowledged || queue.policy.includesUnacknowledged
-        return options.waitsForConnection
+        return command[.waitsForConnection]
             ?? (isIncluded && lifecycle.settings.waitsForConnection)
     }
 

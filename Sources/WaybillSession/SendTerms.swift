@@ -7,13 +7,13 @@ package struct SendTerms: Sendable {
     package var storedNumber: UInt64?
     /// Whether the send waits for any connection.
     package let isLasting: Bool
-    package let options: SendOptions
+    package let command: EntryCommand
     /// The time of the call.
     private let begun: WireInstant
 
-    package init(isLasting: Bool, options: SendOptions, begun: WireInstant) {
+    package init(isLasting: Bool, command: EntryCommand, begun: WireInstant) {
         self.isLasting = isLasting
-        self.options = options
+        self.command = command
         self.begun = begun
     }
 
@@ -21,19 +21,19 @@ package struct SendTerms: Sendable {
 
     /// The rest of the stated time limit, which counts from the call for a message that is stored and waits.
     package func timeLeft(at now: WireInstant) -> Duration? {
-        guard outlastsConnections else { return options.timeout }
-        return options.timeout.map { max($0 - begun.duration(to: now), .zero) }
+        guard outlastsConnections else { return command[.timeout] }
+        return command[.timeout].map { max($0 - begun.duration(to: now), .zero) }
     }
 
     /// The rest of the message's expiry, which counts from the call; nil without one.
     package func expiryLeft(at now: WireInstant) -> Duration? {
-        options.expiry.map { $0 - begun.duration(to: now) }
+        command[.storedExpiry].map { $0 - begun.duration(to: now) }
     }
 
     /// The end of the message; nil if the time limit of its acknowledgement counts instead.
     package var end: WireInstant? {
-        guard outlastsConnections, options.timeout == nil else { return nil }
-        return options.expiry.map(begun.advanced) ?? WireInstant(nanoseconds: .max)
+        guard outlastsConnections, command[.timeout] == nil else { return nil }
+        return command[.storedExpiry].map(begun.advanced) ?? WireInstant(nanoseconds: .max)
     }
 
     /// The longest wait in the offline queue; nil for no limit.
@@ -49,7 +49,7 @@ package struct SendTerms: Sendable {
         at now: WireInstant
     ) -> Duration? {
         let stated = policy.timeToLive ?? timeLeft(at: now) ?? (end == nil ? limit : nil)
-        return [stated, options.expiry].compactMap { $0 }.min()
+        return [stated, command[.storedExpiry]].compactMap { $0 }.min()
     }
 }
 

@@ -8,26 +8,32 @@ package import Waybill
 
 /// From a send to what is stored of it, and back.
 extension StoredMessage {
-    /// - Parameters:
-    ///   - request: The request after the interceptors; the entry's own one is stored.
-    ///   - options: The options of its command, whose quality of service and expiry are those of the packet.
-    package init(_ request: Request, _ options: SendOptions) {
-        let (qos, expiry) = (options.qos, options.expiry)
-        var (request, options) = (request, options)
-        if let original = request.chain?.original, case .send(let stated) = original.command {
-            (request, options) = (original, stated)
+    /// Keeps the entry's own request, without the options that were left out of the send.
+    ///
+    /// - Parameter request: The request after the interceptors, whose quality of service and expiry are those of the
+    ///   packet.
+    package init(_ request: Request) {
+        let sent = request.command
+        var request = request
+        if let original = request.chain?.original, original.command.kind == .send {
+            request = original
         }
+        let command = request.command
+        func kept<Value>(_ key: OptionKey<Value>) -> Value? {
+            sent[key] == nil ? nil : command[key]
+        }
+        let expiry = sent[.storedExpiry] ?? command[.storedExpiry]
         self.init(
             topic: request.topic ?? "",
             body: request.body.bytes,
             contentType: request.contentType,
             headers: request.headers.map { [$0.name, $0.value] },
-            qos: qos == .exactlyOnce ? 2 : 1,
-            isRetained: options.retain,
-            expiry: (expiry ?? options.expiry).map { Date() + $0 / .seconds(1) },
-            responseTopic: options.responseTopic,
-            correlationData: options.correlationData,
-            isText: options.isText,
+            qos: sent.qos == .exactlyOnce ? 2 : 1,
+            isRetained: kept(.storedRetained) ?? false,
+            expiry: expiry.map { Date() + $0 / .seconds(1) },
+            responseTopic: kept(.responseTopic),
+            correlationData: kept(.correlationData),
+            isText: kept(.storedPayloadFormat).map { $0 == .text },
             needsToken: request.needsToken
         )
     }
@@ -47,15 +53,14 @@ extension StoredMessage {
         WaybillError(.timedOut, "the stored message has expired", topic: topic)
     }
 
-    /// The options of the send, without its expiry.
-    package var options: SendOptions {
-        SendOptions(
-            qos: qos == 2 ? .exactlyOnce : .atLeastOnce,
-            retain: isRetained,
-            responseTopic: responseTopic,
-            correlationData: correlationData,
-            isText: isText
-        )
+    /// The command of the send, without its expiry.
+    package var command: EntryCommand {
+        var command = EntryCommand.send(qos: qos == 2 ? .exactlyOnce : .atLeastOnce)
+        if isRetained { command[.storedRetained] = true }
+        command[.responseTopic] = responseTopic
+        command[.correlationData] = correlationData
+        command[.storedPayloadFormat] = isText.map { $0 ? .text : .bytes }
+        return command
     }
 
     /// Makes an expiry of what is left of a message's time.
@@ -67,23 +72,22 @@ extension StoredMessage {
     /// Makes the request again, with the rest of its time.
     ///
     /// - Throws: `timedOut` if the message has expired.
-    package func request(at now: Date) throws(WaybillError) -> (Request, SendOptions) {
+    package func request(at now: Date) throws(WaybillError) -> Request {
         var fields = Headers()
         for pair in headers where pair.count == 2 { fields.append(name: pair[0], value: pair[1]) }
-        var options = options
+        var command = command
         if let expiry {
             let rest = expiry.timeIntervalSince(now)
             guard rest > 0 else { throw expiryError }
-            options.expiry = Self.expiry(rest)
+            command[.storedExpiry] = Self.expiry(rest)
         }
-        let request = Request(
+        return Request(
             topic: topic,
-            command: .send(options),
+            command: command,
             body: Payload(body),
             contentType: contentType,
             headers: fields,
             needsToken: needsToken
         )
-        return (request, options)
     }
 }

@@ -108,7 +108,7 @@ extension WaybillError {
     ///   - request: The request.
     /// - Throws: `unsupported`, which names the first option that the request has.
     package static func refuse(
-        _ stated: KeyValuePairs<UnsupportedOption, Bool>,
+        _ stated: KeyValuePairs<OptionName, Bool>,
         by protocolName: String,
         _ request: Request
     ) throws(WaybillError) {

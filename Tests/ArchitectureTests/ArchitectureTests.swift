@@ -209,8 +209,9 @@ import Testing
         ("SimulatedWorld.swift", "sizes: [String: Int]"),
         ("SimulationReduction.swift", "sizes: [String: Int]"),
         ("SimulationRun.swift", "sizes: [String: Int]"),
-        ("SubscribeOptions.swift", "eventTypes: Set<String>?"),
-        ("EntryCommand.swift", "eventTypes: Set<String>?"),
+        // Event types that the app names. The stream compares their bytes.
+        ("SSEOptions.swift", "OptionKey<Set<String>>"), ("SSEOptions.swift", "types: Set<String>"),
+        ("SSEStream.swift", "eventTypes: Set<String>?"),
         // Words in the error texts of a server.
         ("STOMPMapping.swift", ".lowercased()"), ("STOMPMapping.swift", "text(of: frame).contains"),
     ]

@@ -22,7 +22,7 @@ enum MQTTBenchmarks {
 
         var command: EntryCommand {
             switch self {
-            case .send(_, let qos, _): .send(SendOptions(qos: qos))
+            case .send(_, let qos, _): .send(qos: qos)
             case .listen(_, let qos): .subscribe(qos: qos)
             }
         }

@@ -239,7 +239,7 @@
                 }
                 let transport = try STOMPTransport(url: "stomp://127.0.0.1:\(peer.port)")
                 let provider = Provider<Entry>(transport: transport)
-                let entry = Entry(topic: "/q", command: .subscribe(ackMode: mode))
+                let entry = Entry(topic: "/q", command: .subscribe(.ackMode(mode)))
                 let messages = try await provider.messages(entry)
                 let reader = takes ? Task { for try await _ in messages {} } : nil
                 if closes {
@@ -276,7 +276,7 @@
             let transport = try SSETransport(url: "http://127.0.0.1:\(peer.port)")
             let provider = Provider<Entry>(transport: transport)
             return try await provider.messages(
-                Entry(topic: "/events", command: .subscribe(SubscribeOptions()))
+                Entry(topic: "/events", command: .subscribe)
             )
         }
 

@@ -262,8 +262,9 @@
             let watcher = Task { await side.watch(transport.states) }
             defer { watcher.cancel() }
             let provider = Provider<AnyEntry>(transport: transport)
-            let options = SubscribeOptions(qos: .atLeastOnce, acknowledgement: .manual)
-            let messages = try await provider.messages(.subscribe(topic: name, options: options))
+            let messages = try await provider.messages(
+                .subscribe(topic: name, qos: .atLeastOnce, .manualAcknowledgement)
+            )
             var iterator = messages.makeAsyncIterator()
             for text in ["first", "second"] {
                 try await provider.request(

@@ -4,7 +4,7 @@ import WireCore
 
 /// The entries of the event stream tests. Their paths are used unchanged.
 enum EventStreamEntry: EntryType {
-    case listen(String, SubscribeOptions = SubscribeOptions(), body: String? = nil)
+    case listen(String, [SubscribeOption] = [], body: String? = nil)
     case post(String, to: String, eventType: String? = nil)
     /// Deletes the messages that nchan keeps for a channel.
     case forget(String)
@@ -17,14 +17,9 @@ enum EventStreamEntry: EntryType {
 
     var command: EntryCommand {
         switch self {
-        case .listen(_, let options, _): .subscribe(options)
+        case .listen(_, let options, _): .subscribe(options: options)
         case .post: .send
-        case .forget:
-            {
-                var options = SendOptions()
-                options.method = "DELETE"
-                return .send(options)
-            }()
+        case .forget: .send(.method("DELETE"))
         }
     }
 

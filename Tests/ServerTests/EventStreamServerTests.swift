@@ -35,9 +35,9 @@ struct EventStreamServerTests {
     func numbered(_ server: String) async throws {
         let client = try EventStreamClient(server)
         expectNumbered(try await client.messages(.listen("/numbered?count=1000")), 1_000)
-        var options = SubscribeOptions()
-        options.lastEventID = "995"
-        let rest = try await client.messages(.listen("/numbered?count=1000", options))
+        let rest = try await client.messages(
+            .listen("/numbered?count=1000", [.lastEventID("995")])
+        )
         #expect(rest.map(\.text) == (996...1_000).map { "event \($0)" })
         await client.transport.shutdown()
     }

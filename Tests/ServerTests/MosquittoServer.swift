@@ -73,8 +73,8 @@ enum MosquittoServer {
 
 /// An entry for all tests: any topic, any bytes.
 enum WireEntry: EntryType {
-    case connect(ConnectOptions = ConnectOptions())
-    case send(Payload, to: String, QoS, retain: Bool = false)
+    case connect([ConnectOption] = [])
+    case send(Payload, to: String, QoS, [SendOption] = [])
     case subscribe(String, QoS)
     case disconnect
 
@@ -87,8 +87,8 @@ enum WireEntry: EntryType {
 
     var command: EntryCommand {
         switch self {
-        case .connect(let options): .connect(options)
-        case .send(_, _, let qos, let retain): .send(qos: qos, retain: retain)
+        case .connect(let options): .connect(options: options)
+        case .send(_, _, let qos, let options): .send(qos: qos, options: options)
         case .subscribe(_, let qos): .subscribe(qos: qos)
         case .disconnect: .disconnect
         }

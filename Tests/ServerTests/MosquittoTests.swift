@@ -49,12 +49,12 @@ struct MosquittoTests {
     func retained(route: MosquittoServer.Route) async throws {
         let (transport, provider) = try MosquittoServer.provider(route)
         let topic = topic()
-        try await provider.request(.send("kept", to: topic, .atLeastOnce, retain: true))
+        try await provider.request(.send("kept", to: topic, .atLeastOnce, [.retained]))
         let messages = try await provider.messages(.subscribe(topic, .atLeastOnce))
         let first = try #require(try await collect(1, messages).first)
         #expect(first.text == "kept")
         #expect(first.isRetained)
-        try await provider.request(.send(Payload(), to: topic, .atLeastOnce, retain: true))
+        try await provider.request(.send(Payload(), to: topic, .atLeastOnce, [.retained]))
         await transport.shutdown()
 
         let (later, laterProvider) = try MosquittoServer.provider(route)
@@ -77,7 +77,7 @@ struct MosquittoTests {
         let polite = try MosquittoServer.transport(route)
         let will = Will(topic: "\(topic)/polite", body: "gone", qos: .atLeastOnce)
         let politely = Provider<WireEntry>(transport: polite)
-        try await politely.request(.connect(ConnectOptions(will: will)))
+        try await politely.request(.connect([.will(will)]))
         try await politely.request(.disconnect)
         await polite.shutdown()
 
@@ -86,8 +86,7 @@ struct MosquittoTests {
             $0.clientIdentifier = "twin\(topic.count)"
         }
         let other = Will(topic: "\(topic)/sudden", body: "lost", qos: .atLeastOnce)
-        try await Provider<WireEntry>(transport: sudden)
-            .request(.connect(ConnectOptions(will: other)))
+        try await Provider<WireEntry>(transport: sudden).request(.connect([.will(other)]))
         let twin = try MosquittoServer.transport(route) {
             $0.clientIdentifier = "twin\(topic.count)"
         }
@@ -139,16 +138,16 @@ struct MosquittoTests {
     )
     func wrongPassword(version: MQTTConfiguration.Version) async throws {
         let (transport, provider) = try MosquittoServer.provider(version, at: .password)
-        let options = ConnectOptions(userName: "alice", password: "wrong")
         let error = await #expect(throws: WaybillError.self) {
-            try await provider.request(.connect(options))
+            try await provider.request(
+                .connect([.userName("alice"), .password("wrong")])
+            )
         }
         #expect(error?.code == .unauthorized)
         #expect(error?.peerReason?.hasPrefix("Not authorized") == true)
         #expect(error.map { "\($0)" }?.contains("wrong") == false)
 
-        let right = ConnectOptions(userName: "alice", password: "secret")
-        try await provider.request(.connect(right))
+        try await provider.request(.connect([.userName("alice"), .password("secret")]))
         await transport.shutdown()
     }
 

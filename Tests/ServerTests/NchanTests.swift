@@ -47,9 +47,11 @@ struct NchanTests {
         let all = try await client.messages(.listen("/events/\(channel)"), first: 200)
         #expect(all.map(\.text) == texts)
         for index in [0, 99, 198] {
-            var options = SubscribeOptions()
-            options.lastEventID = all[index].id?.description
-            let entry = EventStreamEntry.listen("/events/\(channel)", options)
+            let id = try #require(all[index].id)
+            let entry = EventStreamEntry.listen(
+                "/events/\(channel)",
+                [.lastEventID(id.description)]
+            )
             let rest = try await client.messages(entry, first: 199 - index)
             #expect(rest.map(\.text) == Array(texts[(index + 1)...]))
             #expect(
@@ -70,9 +72,10 @@ struct NchanTests {
         let heard = try await client.messages(.listen("/events/\(channel)"), first: 3)
         #expect(heard.map(\.text) == ["plain", "one\ntwo\n\nfour", "größer"])
         #expect(heard.map { $0.details?.eventType } == [nil, "note", "note"])
-        var options = SubscribeOptions()
-        options.eventTypes = ["note"]
-        let notes = try await client.messages(.listen("/events/\(channel)", options), first: 2)
+        let notes = try await client.messages(
+            .listen("/events/\(channel)", [.eventTypes(["note"])]),
+            first: 2
+        )
         #expect(notes.map(\.text) == ["one\ntwo\n\nfour", "größer"])
         await client.transport.shutdown()
     }

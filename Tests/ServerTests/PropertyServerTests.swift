@@ -88,10 +88,10 @@ struct PropertyServerTests {
                 body: .text("é"),
                 headers: ["k": "v", "k": "w", "content-type": "text/plain"],
                 qos: .atLeastOnce,
-                expiry: .seconds(600),
-                responseTopic: "r",
-                correlationData: [0, 1, 255],
-                isText: true
+                .expiry(.seconds(600)),
+                .responseTopic("r"),
+                .correlationData([0, 1, 255]),
+                .payloadFormat(.text)
             )
         )
         let message = try #require(try await take(1, messages).first)
@@ -114,17 +114,17 @@ struct PropertyServerTests {
             $0.will = Will(
                 topic: topic,
                 body: "gone",
-                qos: .atLeastOnce,
-                isText: true,
-                expiry: .seconds(600),
                 contentType: "text/plain",
-                responseTopic: "r",
-                correlationData: [1, 2],
-                headers: ["k": "v"]
+                headers: ["k": "v"],
+                qos: .atLeastOnce,
+                .payloadFormat(.text),
+                .expiry(.seconds(600)),
+                .responseTopic("r"),
+                .correlationData([1, 2])
             )
         }
         try await provider.request(.connect)
-        try await provider.request(.disconnect(DisconnectOptions(publishesWill: true)))
+        try await provider.request(.disconnect(.publishesWill))
         let message = try #require(try await take(1, messages).first)
         #expect(message.text == "gone" && message.contentType == "text/plain")
         #expect(message.headers == ["k": "v"])
@@ -140,10 +140,11 @@ struct PropertyServerTests {
     private func expectNoShares(_ server: PropertyServer) async throws {
         let (transport, provider) = try connection(server)
         let error = await #expect(throws: WaybillError.self) {
-            let options = SubscribeOptions(qos: .atLeastOnce, shareName: "workers")
-            _ = try await provider.messages(.subscribe(topic: "t", options: options))
+            _ = try await provider.messages(
+                .subscribe(topic: "t", qos: .atLeastOnce, .shareName("workers"))
+            )
         }
-        #expect(error?.code == .unsupported && error?.unsupportedOption == .shareName)
+        #expect(error?.code == .unsupported && error?.option == .shareName)
         await transport.shutdown()
     }
 
@@ -156,8 +157,11 @@ struct PropertyServerTests {
         var joined: [(MQTTTransport, Messages<Message>)] = []
         for _ in 0..<2 {
             let (transport, provider) = try connection(server)
-            let options = SubscribeOptions(qos: .atLeastOnce, shareName: "workers")
-            let entry = AnyEntry.subscribe(topic: "\(root)/job/+", options: options)
+            let entry = AnyEntry.subscribe(
+                topic: "\(root)/job/+",
+                qos: .atLeastOnce,
+                .shareName("workers")
+            )
             joined.append((transport, try await provider.messages(entry)))
         }
         let transports = joined.map(\.0)
@@ -202,9 +206,12 @@ struct PropertyServerTests {
         let hasIdentifiers =
             receipt.connackProperties?.subscriptionIdentifiersAvailable == true
         if hasIdentifiers {
-            let options = SubscribeOptions(qos: .atLeastOnce, subscriptionIdentifier: 4_242)
             let chosen = try await provider.messages(
-                .subscribe(topics: ["\(root)/a/+", "\(root)/b/+"], options: options)
+                .subscribe(
+                    topics: ["\(root)/a/+", "\(root)/b/+"],
+                    qos: .atLeastOnce,
+                    options: [.subscriptionIdentifier(4_242)]
+                )
             )
             for name in ["a/1", "b/1"] {
                 try await provider.request(
@@ -236,17 +243,20 @@ struct PropertyServerTests {
     )
     func subscribe(_ server: PropertyServer) async throws {
         let (transport, provider) = try connection(server)
-        let shareName = server.hasShares ? "g" : nil
-        let options = SubscribeOptions(qos: .atLeastOnce, shareName: shareName)
         let topic = "\(root)/subscribe"
         _ = try await provider.messages(
-            .subscribe(topic: topic, headers: ["k": "v"], options: options)
+            .subscribe(
+                topics: [topic],
+                headers: ["k": "v"],
+                qos: .atLeastOnce,
+                options: server.hasShares ? [.shareName("g")] : []
+            )
         )
         try await provider.request(
             .unsubscribe(
                 topics: [topic],
                 headers: ["k": "v"],
-                options: UnsubscribeOptions(shareName: shareName)
+                options: server.hasShares ? [.shareName("g")] : []
             )
         )
         await transport.shutdown()
@@ -259,8 +269,9 @@ struct PropertyServerTests {
     func exchange(_ server: PropertyServer) async throws {
         let (transport, provider) = try connection(server)
         let topic = "\(root)/exchange"
-        let options = SubscribeOptions(qos: .exactlyOnce, acknowledgement: .manual)
-        let messages = try await provider.messages(.subscribe(topic: topic, options: options))
+        let messages = try await provider.messages(
+            .subscribe(topic: topic, qos: .exactlyOnce, .manualAcknowledgement)
+        )
         for number in 0..<5 {
             try await provider.request(
                 .send(topic: topic, body: .text("\(number)"), qos: .exactlyOnce)
@@ -272,9 +283,7 @@ struct PropertyServerTests {
             let message = try #require(try await iterator.next())
             #expect(message.text == "\(number)")
             let id = try #require(message.id)
-            try await provider.request(
-                AnyEntry(command: .ack(id, awaitsCompletion: true))
-            )
+            try await provider.request(AnyEntry(command: .ack(id, .awaitsCompletion)))
         }
         await transport.shutdown()
     }

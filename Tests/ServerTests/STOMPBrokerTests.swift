@@ -71,7 +71,9 @@ struct STOMPBrokerTests {
                 .send(.init(text), to: queue, headers: ["persistent": "true"])
             )
         }
-        let messages = try await provider.messages(.subscribe(queue, .clientIndividual, .manual))
+        let messages = try await provider.messages(
+            .subscribe(queue, .clientIndividual, isManual: true)
+        )
         let heard = try await collect(3, messages)
         #expect(heard.map(\.text) == ["a", "b", "c"])
         let second = try #require(heard[1].id)
@@ -127,7 +129,9 @@ struct STOMPBrokerTests {
     func nackRedelivers(server: STOMPServer) async throws {
         let (transport, provider) = try server.provider()
         let queue = queue()
-        let messages = try await provider.messages(.subscribe(queue, .clientIndividual, .manual))
+        let messages = try await provider.messages(
+            .subscribe(queue, .clientIndividual, isManual: true)
+        )
         try await provider.request(.send("once more", to: queue))
         var iterator = messages.makeAsyncIterator()
         let first = try #require(try await iterator.next())
@@ -146,7 +150,9 @@ struct STOMPBrokerTests {
         let provider = Provider<FrameEntry>(transport: transport)
         let queue = queue()
         let dead = try await provider.messages(.subscribe("/queue/ActiveMQ.DLQ", .auto))
-        let messages = try await provider.messages(.subscribe(queue, .clientIndividual, .manual))
+        let messages = try await provider.messages(
+            .subscribe(queue, .clientIndividual, isManual: true)
+        )
         try await provider.request(.send("bury me", to: queue, headers: ["persistent": "true"]))
         var iterator = messages.makeAsyncIterator()
         let message = try #require(try await iterator.next())

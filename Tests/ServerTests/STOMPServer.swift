@@ -68,7 +68,7 @@ enum STOMPServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
 enum FrameEntry: EntryType {
     case connect
     case send(Payload, to: String, headers: Headers = [:], contentType: String? = nil)
-    case subscribe(String, AckMode, AcknowledgementMode = .whenTaken, headers: Headers = [:])
+    case subscribe(String, AckMode, isManual: Bool = false, headers: Headers = [:])
     case unsubscribe(String)
     case ack(Message.ID, transaction: String? = nil)
     case nack(Message.ID)
@@ -89,10 +89,13 @@ enum FrameEntry: EntryType {
         switch self {
         case .connect: .connect
         case .send: .send
-        case .subscribe(_, let mode, let acknowledgement, _):
-            .subscribe(ackMode: mode, acknowledgement: acknowledgement)
+        case .subscribe(_, let mode, let isManual, _):
+            .subscribe(
+                options: isManual ? [.ackMode(mode), .manualAcknowledgement] : [.ackMode(mode)]
+            )
         case .unsubscribe: .unsubscribe
-        case .ack(let id, let transaction): .ack(id, transaction: transaction)
+        case .ack(let id, let transaction):
+            .ack(id, options: transaction.map { [.transaction($0)] } ?? [])
         case .nack(let id): .nack(id)
         case .begin(let name): .begin(transaction: name)
         case .commit(let name): .commit(transaction: name)

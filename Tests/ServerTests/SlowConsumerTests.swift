@@ -63,7 +63,7 @@ struct SlowConsumerTests {
         let (transport, provider) = try MosquittoServer.provider(version, at: .packaged)
         for number in 0..<3 {
             try await provider.request(
-                .send(.init("\(number)"), to: "\(topic)/\(number)", .atLeastOnce, retain: true)
+                .send(.init("\(number)"), to: "\(topic)/\(number)", .atLeastOnce, [.retained])
             )
         }
         let streams = [
@@ -81,7 +81,7 @@ struct SlowConsumerTests {
         }
         for number in 0..<3 {
             try await provider.request(
-                .send(Payload(), to: "\(topic)/\(number)", .atLeastOnce, retain: true)
+                .send(Payload(), to: "\(topic)/\(number)", .atLeastOnce, [.retained])
             )
         }
         await transport.shutdown()

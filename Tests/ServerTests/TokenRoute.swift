@@ -151,7 +151,7 @@
             case .stomp:
                 TokenEntry(
                     topic: "/queue/\(topic)",
-                    command: .subscribe(ackMode: .clientIndividual)
+                    command: .subscribe(.ackMode(.clientIndividual))
                 )
             case .eventStream:
                 TokenEntry(topic: "/events/\(topic)", command: .subscribe)

@@ -113,11 +113,11 @@ final class SimulatedClient: @unchecked Sendable {
         let topic = service.passingTopic("from-\(name)-\(lane)")
         ledger.open(service.brokerTopic(topic), qos)
         for number in 0..<world.size(of: "messages", laneLength) {
-            var options = SendOptions(qos: qos)
+            var command = EntryCommand.send(qos: qos)
             if world.chance(0.1) {
-                options.timeout = .milliseconds(world.random(50...3_000))
+                command[.timeout] = .milliseconds(world.random(50...3_000))
             }
-            await send(number, topic, options, canBeCancelled: true)
+            await send(number, topic, command, canBeCancelled: true)
             if world.chance(0.5) { await rest(.seconds(4)) }
         }
     }
@@ -129,7 +129,7 @@ final class SimulatedClient: @unchecked Sendable {
                 group.addTask {
                     let qos = self.service.qualities[lane % self.service.qualities.count]
                     let topic = self.service.passingTopic("from-\(self.name)-\(lane)")
-                    await self.send(SimulationLedger.firstProbe, topic, SendOptions(qos: qos))
+                    await self.send(SimulationLedger.firstProbe, topic, .send(qos: qos))
                 }
             }
         }
@@ -138,28 +138,28 @@ final class SimulatedClient: @unchecked Sendable {
     private func send(
         _ number: Int,
         _ topic: String,
-        _ options: SendOptions,
+        _ command: EntryCommand,
         canBeCancelled: Bool = false
     ) async {
         await ledger.send(
             number,
             to: service.brokerTopic(topic),
-            within: (options.timeout ?? transport.acknowledgementTimeout) * 2 + .seconds(120),
-            mustSucceed: options.timeout == nil
+            within: (command[.timeout] ?? transport.acknowledgementTimeout) * 2 + .seconds(120),
+            mustSucceed: command[.timeout] == nil
         ) {
-            try await request(number, topic, options, canBeCancelled)
+            try await request(number, topic, command, canBeCancelled)
         }
     }
 
     private func request(
         _ number: Int,
         _ topic: String,
-        _ options: SendOptions,
+        _ command: EntryCommand,
         _ canBeCancelled: Bool
     ) async throws {
         let provider = provider
         let call = Task {
-            try await provider.request(.send(number, to: topic, options))
+            try await provider.request(.send(number, to: topic, command))
         }
         var canceller: Task<Void, Never>?
         if canBeCancelled, world.chance(0.05) {
@@ -298,11 +298,11 @@ final class SimulatedClient: @unchecked Sendable {
         for number in 0..<world.size(of: "questions", 5) where !isIdle {
             await rest(.seconds(10))
             let topic = Self.questions(to: "c\(world.random(0...1))", service)
-            var options = SendOptions(qos: .atLeastOnce)
-            options.timeout = .seconds(world.random(1...30))
+            var command = EntryCommand.send(qos: .atLeastOnce)
+            command[.timeout] = .seconds(world.random(1...30))
             do {
                 let reply = try await provider.request(
-                    .send(number, to: topic, options),
+                    .send(number, to: topic, command),
                     as: Message.self
                 )
                 world.expect(

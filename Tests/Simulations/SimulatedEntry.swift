@@ -9,8 +9,8 @@ enum SimulatedEntry: EntryType {
         headers: Headers = [:]
     )
 
-    static func send(_ number: Int, to topic: String, _ options: SendOptions) -> Self {
-        .command(.send(options), topic: topic, body: .bytes(Array("\(number)".utf8)))
+    static func send(_ number: Int, to topic: String, _ command: EntryCommand) -> Self {
+        .command(command, topic: topic, body: .bytes(Array("\(number)".utf8)))
     }
 
     var topic: String? { if case .command(_, let topic, _, _) = self { topic } else { nil } }

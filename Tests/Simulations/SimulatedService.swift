@@ -61,7 +61,7 @@ enum SimulatedService: String, CaseIterable, Sendable {
 
     /// A subscription that loses no message.
     func subscribe(_ qos: QoS) -> EntryCommand {
-        isSTOMP ? .subscribe(ackMode: .clientIndividual) : .subscribe(qos: qos)
+        isSTOMP ? .subscribe(.ackMode(.clientIndividual)) : .subscribe(qos: qos)
     }
 }
 

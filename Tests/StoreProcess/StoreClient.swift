@@ -189,7 +189,7 @@
         private let value = ProcessInfo.processInfo.environment["WAYBILL_STAMP"]
 
         func adapt(_ request: inout Request, context: InterceptorContext) async throws {
-            guard let value, case .send = request.command else { return }
+            guard let value, request.command.kind == .send else { return }
             request.headers.append(name: "authorization", value: value)
         }
     }

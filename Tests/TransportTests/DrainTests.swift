@@ -10,10 +10,9 @@ import WireTestSupport
 @Suite("Messages in hand at the end of a subscription", .inSimulation, .timeLimit(.minutes(30)))
 struct DrainTests {
     private static func subscribing(_ mode: AckMode? = nil) -> CommandEntry {
-        .command(
-            .subscribe(qos: .atLeastOnce, ackMode: mode, acknowledgement: .manual),
-            topic: "t"
-        )
+        var command = EntryCommand.subscribe(qos: .atLeastOnce, .manualAcknowledgement)
+        command[.ackMode] = mode
+        return .command(command, topic: "t")
     }
 
     private static func message(_ id: String) -> String {

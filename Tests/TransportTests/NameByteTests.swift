@@ -86,10 +86,8 @@ struct NameByteTests {
         let transport = try broker.transport(.eventStream)
         let provider = Provider<LoopbackEntry>(transport: transport)
         for names in LookalikeNames.all {
-            var options = SubscribeOptions()
-            options.eventTypes = [names.one]
             let messages = try await provider.messages(
-                LoopbackEntry(command: .subscribe(options), topic: "room")
+                LoopbackEntry(command: .subscribe(.eventTypes([names.one])), topic: "room")
             )
             for type in [names.other, names.one] {
                 try await provider.request(

@@ -2,67 +2,70 @@ import Testing
 import TransportTestSupport
 import Waybill
 import WaybillMQTT
+import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
 
 /// One provider over transports with fewer features.
 @Suite("Portable entries over every transport", .inSimulation, .timeLimit(.minutes(30)))
 struct PortabilityTests {
-    private static let options: [(UnsupportedOption, EntryCommand)] = [
-        (.qos, .send(qos: .exactlyOnce)), (.retain, .send(retain: true)),
-        (.expiry, .send(expiry: .seconds(9))), (.receipt, .send(asksForReceipt: true)),
-        (.method, .send(method: "POST")), (.responseTopic, .send(responseTopic: "answers")),
-        (.correlationData, .send(correlationData: [1])), (.isText, .send(isText: true)),
-        (.sentOnce, .send(isSentOnce: true)),
-        (.waitsForConnection, .send(waitsForConnection: true)),
-        (.qos, .subscribe(qos: .exactlyOnce)), (.noLocal, .subscribe(noLocal: true)),
-        (.retainAsPublished, .subscribe(retainAsPublished: true)),
-        (.retainHandling, .subscribe(retainHandling: .doNotSend)),
-        (.ackMode, .subscribe(ackMode: .client)), (.receipt, .subscribe(asksForReceipt: true)),
-        (.method, .subscribe(method: "GET")), (.eventTypes, .subscribe(eventTypes: ["a"])),
-        (.lastEventID, .subscribe(lastEventID: "1")), (.shareName, .subscribe(shareName: "g")),
-        (.subscriptionIdentifier, .subscribe(subscriptionIdentifier: 7)),
-        (.clientIdentifier, .connect(clientIdentifier: "ada")),
-        (.will, .connect(will: Will(topic: "gone", body: "will"))),
-        (.willDelay, .connect(will: Will(topic: "gone", body: "will", delay: .seconds(1)))),
-        (.willProperties, .connect(will: Will(topic: "gone", body: "will", contentType: "a"))),
-        (.cleanStart, .connect(cleanStart: true)),
-        (.sessionExpiry, .connect(sessionExpiry: .zero)),
-        (.drainTimeout, .disconnect(drainTimeout: .seconds(1))),
-        (.disconnectReason, .disconnect(reason: "done")),
-        (.sessionExpiry, .disconnect(sessionExpiry: .zero)),
+    private static let options: [(OptionName, EntryCommand)] = [
+        (.qos, .send(qos: .exactlyOnce)), (.retained, .send(.retained)),
+        (.expiry, .send(.expiry(.seconds(9)))), (.receipt, .send(.receipt(.automatic))),
+        (.method, .send(.method("POST"))), (.responseTopic, .send(.responseTopic("answers"))),
+        (.correlationData, .send(.correlationData([1]))),
+        (.payloadFormat, .send(.payloadFormat(.text))),
+        (.sentOnce, .send(.sentOnce)),
+        (.waitsForConnection, .send(.waitsForConnection)),
+        (.qos, .subscribe(qos: .exactlyOnce)), (.noLocal, .subscribe(.noLocal)),
+        (.retainAsPublished, .subscribe(.retainAsPublished)),
+        (.retainHandling, .subscribe(.retainHandling(.doNotSend))),
+        (.ackMode, .subscribe(.ackMode(.client))), (.receipt, .subscribe(.receipt(.automatic))),
+        (.method, .subscribe(.method("GET"))), (.eventTypes, .subscribe(.eventTypes(["a"]))),
+        (.lastEventID, .subscribe(.lastEventID("1"))), (.shareName, .subscribe(.shareName("g"))),
+        (.subscriptionIdentifier, .subscribe(.subscriptionIdentifier(7))),
+        (.clientIdentifier, .connect(.clientIdentifier("ada"))),
+        (.will, .connect(.will(Will(topic: "gone", body: "will")))),
+        (.willDelay, .connect(.will(Will(topic: "gone", body: "will", delay: .seconds(1))))),
+        (.contentType, .connect(.will(Will(topic: "gone", body: "will", contentType: "a")))),
+        (.expiry, .connect(.will(Will(topic: "gone", body: "will", .expiry(.seconds(1)))))),
+        (.cleanStart, .connect(.cleanStart(true))),
+        (.sessionExpiry, .connect(.sessionExpiry(.zero))),
+        (.drainTimeout, .disconnect(.drainTimeout(.seconds(1)))),
+        (.reason, .disconnect(.reason("done"))),
+        (.sessionExpiry, .disconnect(.sessionExpiry(.zero))),
     ]
 
     /// The options that each service refuses. MQTT means 3.1.1 here.
-    private static let refused: [(LoopbackBroker.Service, Set<UnsupportedOption>)] = [
+    private static let refused: [(LoopbackBroker.Service, Set<OptionName>)] = [
         (
             .mqtt,
             [
                 .expiry, .receipt, .method, .responseTopic, .correlationData, .noLocal,
                 .retainAsPublished, .retainHandling, .ackMode, .eventTypes, .lastEventID,
-                .willDelay, .willProperties, .disconnectReason, .sessionExpiry, .isText, .shareName,
+                .willDelay, .contentType, .reason, .sessionExpiry, .payloadFormat, .shareName,
                 .subscriptionIdentifier,
             ]
         ),
         (
             .stomp,
             [
-                .qos, .retain, .expiry, .method, .sentOnce, .noLocal, .retainAsPublished,
+                .qos, .retained, .expiry, .method, .sentOnce, .noLocal, .retainAsPublished,
                 .retainHandling,
                 .eventTypes, .lastEventID, .clientIdentifier, .will, .willDelay, .cleanStart,
-                .drainTimeout, .disconnectReason, .sessionExpiry, .isText, .shareName,
-                .subscriptionIdentifier, .willProperties,
+                .drainTimeout, .reason, .sessionExpiry, .payloadFormat, .shareName,
+                .subscriptionIdentifier, .contentType,
             ]
         ),
         (
             .eventStream,
             [
-                .qos, .retain, .expiry, .receipt, .responseTopic, .correlationData,
+                .qos, .retained, .expiry, .receipt, .responseTopic, .correlationData,
                 .sentOnce, .waitsForConnection, .noLocal, .retainAsPublished, .retainHandling,
                 .ackMode,
                 .clientIdentifier, .will,
-                .willDelay, .cleanStart, .drainTimeout, .disconnectReason, .sessionExpiry,
-                .isText, .shareName, .subscriptionIdentifier, .willProperties,
+                .willDelay, .cleanStart, .drainTimeout, .reason, .sessionExpiry,
+                .payloadFormat, .shareName, .subscriptionIdentifier, .contentType,
             ]
         ),
     ]
@@ -81,26 +84,44 @@ struct PortabilityTests {
     ) async throws {
         let needsTopic = [.send, .subscribe].contains(command.kind)
         let entry = AnyEntry(topic: needsTopic ? "t" : nil, command: command)
-        if case .subscribe = command {
+        if command.kind == .subscribe {
             _ = try await provider.messages(entry)
         } else {
             try await provider.request(entry)
         }
     }
 
-    @Test("No subscription identifier is nothing to refuse", arguments: refused.map(\.0))
-    func noIdentifier(_ service: LoopbackBroker.Service) async throws {
+    @Test("No subscription identifier is nothing to refuse where MQTT has none")
+    func noIdentifier() async throws {
+        let bench = LoopbackBench()
+        let transport = try Self.transport(.mqtt, bench)
+        let provider = Provider<AnyEntry>(transport: transport)
+        try await Self.perform(.subscribe(.subscriptionIdentifier(.omitted)), provider)
+        await transport.shutdown()
+    }
+
+    @Test(
+        "A transport does not know another one's option, whatever its value",
+        arguments: [LoopbackBroker.Service.stomp, .eventStream]
+    )
+    func unknownOption(_ service: LoopbackBroker.Service) async throws {
         let bench = LoopbackBench()
         let transport = try Self.transport(service, bench)
         let provider = Provider<AnyEntry>(transport: transport)
-        try await Self.perform(.subscribe(subscriptionIdentifier: .omitted), provider)
+        let command = EntryCommand.subscribe(.subscriptionIdentifier(.omitted))
+        let error = await expectError(.unsupported) { try await Self.perform(command, provider) }
+        #expect(error?.option == .subscriptionIdentifier)
+        try await Self.perform(
+            command,
+            provider.whenUnsupported(.ignore([.subscriptionIdentifier]))
+        )
         await transport.shutdown()
     }
 
     @Test("Each refusal names the option; ignored, it is left out", arguments: refused)
     func options(
         _ service: LoopbackBroker.Service,
-        _ refused: Set<UnsupportedOption>
+        _ refused: Set<OptionName>
     ) async throws {
         for (option, command) in Self.options {
             let bench = LoopbackBench()
@@ -111,11 +132,10 @@ struct PortabilityTests {
                 #expect(!refused.contains(option), "\(service) takes \(option)")
             } catch let error as WaybillError {
                 #expect(error.code == .unsupported, "\(service) \(option): \(error)")
-                // A will with a delay is already refused as a will.
+                // A will with more is already refused as a will.
                 let isWill =
-                    [.willDelay, .willProperties].contains(option)
-                    && error.unsupportedOption == .will
-                #expect(error.unsupportedOption == option || isWill, "\(service): \(error)")
+                    option != .will && command[.will] != nil && error.option == .will
+                #expect(error.option == option || isWill, "\(service): \(error)")
                 #expect(refused.contains(option), "\(service) refuses \(option)")
                 #expect(error.message.contains("\(option)") || option == .qos || isWill)
             }
@@ -132,16 +152,16 @@ struct PortabilityTests {
         let bench = LoopbackBench()
         let transport = try bench.stomp()
         let provider = Provider<AnyEntry>(transport: transport)
-            .whenUnsupported(.ignore([.retain]))
+            .whenUnsupported(.ignore([.retained]))
         await #expect(throws: WaybillError.self) {
-            try await provider.request(.send(topic: "t", retain: true, expiry: .seconds(1)))
+            try await provider.request(.send(topic: "t", .retained, .expiry(.seconds(1))))
         }
         await transport.shutdown()
         // MQTT 5 supports all options.
         let mqtt = try bench.mqtt()
-        let portable = Provider<AnyEntry>(transport: mqtt).whenUnsupported(.ignore([.retain]))
+        let portable = Provider<AnyEntry>(transport: mqtt).whenUnsupported(.ignore([.retained]))
         try await portable.request(
-            .send(topic: "t", body: .text("x"), qos: .atLeastOnce, retain: true)
+            .send(topic: "t", body: .text("x"), qos: .atLeastOnce, .retained)
         )
         let messages = try await portable.messages(.subscribe(topic: "t"))
         var iterator = messages.makeAsyncIterator()
@@ -159,7 +179,7 @@ struct PortabilityTests {
             try await provider.request(entry)
             Issue.record("sent headers over 3.1.1")
         } catch let error as WaybillError {
-            #expect(error.unsupportedOption == .headers && error.topic == "t")
+            #expect(error.option == .headers && error.topic == "t")
         }
         try await provider.whenUnsupported(.ignore([.headers])).request(entry)
         await transport.shutdown()
@@ -184,7 +204,7 @@ struct PortabilityTests {
 
     @Test("What is learned costs one refusal, for the provider and its copies")
     func learned() async throws {
-        let refusal = UnsupportedOption.retain
+        let refusal = OptionName.retained
         let request = Request(topic: "t", command: .send)
         let mock = MockTransport().expect(
             .send,
@@ -193,11 +213,9 @@ struct PortabilityTests {
         )
         let provider = Provider<AnyEntry>(transport: mock)
             .whenUnsupported(.ignore([refusal]))
-        for _ in 0..<3 { try await provider.request(.send(topic: "t", retain: true)) }
-        try await provider.intercepted(RetryPolicy()).request(.send(topic: "t", retain: true))
-        let retained = mock.requests.map { request -> Bool in
-            if case .send(let options) = request.command { options.retain } else { false }
-        }
+        for _ in 0..<3 { try await provider.request(.send(topic: "t", .retained)) }
+        try await provider.intercepted(RetryPolicy()).request(.send(topic: "t", .retained))
+        let retained = mock.requests.map { $0.command.isSet(.retained) }
         #expect(retained == [true, false, false, false, false])
     }
 
@@ -206,13 +224,13 @@ struct PortabilityTests {
         let request = Request(topic: "t", command: .send)
         let mock = MockTransport().expect(
             .send,
-            .failure(.unsupported(.retain, "no retained messages", in: request))
+            .failure(.unsupported(.retained, "no retained messages", in: request))
         )
         let provider = Provider<AnyEntry>(transport: mock)
-            .whenUnsupported(.ignore([.retain]))
+            .whenUnsupported(.ignore([.retained]))
         for count in 1...2 {
             await #expect(throws: WaybillError.self) {
-                try await provider.request(.send(topic: "t", retain: true))
+                try await provider.request(.send(topic: "t", .retained))
             }
             #expect(mock.requests.count == 2 * count)
         }

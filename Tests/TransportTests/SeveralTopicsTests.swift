@@ -150,7 +150,7 @@ struct SeveralTopicsTests {
             let messages = try await provider.messages(
                 .subscribe(
                     topics: ["/topic/a", "/topic/b"],
-                    options: SubscribeOptions(waitsForConnection: true)
+                    options: [.waitsForConnection]
                 )
             )
             try await provider.request(.connect)
@@ -173,7 +173,7 @@ struct SeveralTopicsTests {
             _ = try await provider.messages(.subscribe(topics: ["a", "b"]))
             Issue.record("subscribed to both")
         } catch let error as WaybillError {
-            #expect(error.code == .unsupported && error.unsupportedOption == .severalTopics)
+            #expect(error.code == .unsupported && error.option == .severalTopics)
         }
         await transport.shutdown()
     }

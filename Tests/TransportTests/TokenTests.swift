@@ -108,7 +108,7 @@ struct RetryTests {
         switch kind {
         case .connect: Plain(topic: nil, command: .connect)
         case .subscribe: Plain(topic: "t", command: .subscribe)
-        default: Plain(topic: "t", command: .send(SendOptions(isIdempotent: true)))
+        default: Plain(topic: "t", command: .send(.idempotent))
         }
     }
 
@@ -140,7 +140,7 @@ struct RetryTests {
         #expect(error?.attempt == 4)
         await transport.shutdown()
         await broker.stop()
-        let frames = log.all.filter { $0.contains("← \(kind.rawValue.uppercased())") }
+        let frames = log.all.filter { $0.contains("← \(kind.description.uppercased())") }
         #expect(frames.count == 4, "\(log.all)")
     }
 

@@ -275,9 +275,7 @@ struct TransportEventTests {
         let provider = Provider<Entry>(transport: transport)
         var iterator = provider.events.makeAsyncIterator()
         var entry = Entry.subscribe()
-        var options = SubscribeOptions()
-        options.buffering = BufferPolicy(.fail, messageLimit: 1)
-        entry.command = .subscribe(options)
+        entry.command = .subscribe(.buffering(BufferPolicy(.fail, messageLimit: 1)))
         var messages: Messages<String>? = try await provider.messages(entry)
         for text in ["1", "2"] {
             try await provider.request(.send(text, qos: .atMostOnce))

@@ -13,7 +13,8 @@ import WireTestSupport
 struct AcknowledgementPropertyTests {
     private static let entry = AnyEntry.subscribe(
         topic: "t",
-        options: SubscribeOptions(qos: .exactlyOnce, acknowledgement: .manual)
+        qos: .exactlyOnce,
+        .manualAcknowledgement
     )
     private static let opening: [ScriptedByteStream.Step] = [
         .skip(16), .reply(("20 03 00 00 00" as Hex).bytes),
@@ -72,63 +73,63 @@ struct AcknowledgementPropertyTests {
     private static let one: Hex = "32 07 0001 74 0005 00 78"
     private static let two: Hex = "34 07 0001 74 0006 00 78"
 
-    static let rows: [(Hex, Bool, AcknowledgementOptions, Headers, Hex)] = [
-        (one, true, AcknowledgementOptions(), [:], "40 02 0005"),
-        (one, true, AcknowledgementOptions(reason: "r"), [:], "40 08 0005 00 04 1F 0001 72"),
-        (one, true, AcknowledgementOptions(), ["k": "v"], "40 0B 0005 00 07 26 0001 6B 0001 76"),
-        (one, false, AcknowledgementOptions(), [:], "40 03 0005 80"),
-        (one, false, AcknowledgementOptions(reasonCode: .quotaExceeded), [:], "40 03 0005 97"),
+    static let rows: [(Hex, Bool, [AckOption], Headers, Hex)] = [
+        (one, true, [], [:], "40 02 0005"),
+        (one, true, [.reason("r")], [:], "40 08 0005 00 04 1F 0001 72"),
+        (one, true, [], ["k": "v"], "40 0B 0005 00 07 26 0001 6B 0001 76"),
+        (one, false, [], [:], "40 03 0005 80"),
+        (one, false, [.reasonCode(.quotaExceeded)], [:], "40 03 0005 97"),
         (
-            one, false, AcknowledgementOptions(reasonCode: 0x99, reason: "r"), ["k": "v"],
+            one, false, [.reasonCode(0x99), .reason("r")], ["k": "v"],
             "40 0F 0005 99 0B 1F 0001 72 26 0001 6B 0001 76"
         ),
-        (two, true, AcknowledgementOptions(reason: "r"), [:], "50 08 0006 00 04 1F 0001 72"),
-        (two, false, AcknowledgementOptions(reasonCode: 0x83), [:], "50 03 0006 83"),
+        (two, true, [.reason("r")], [:], "50 08 0006 00 04 1F 0001 72"),
+        (two, false, [.reasonCode(0x83)], [:], "50 03 0006 83"),
     ]
 
     @Test("The bytes of PUBACK and PUBREC", arguments: rows)
     func answers(
         _ publish: Hex,
         _ isAccepted: Bool,
-        _ options: AcknowledgementOptions,
+        _ options: [AckOption],
         _ headers: Headers,
         _ packet: Hex
     ) async throws {
         let waiting = try await waiting(publish, [.expect(packet.bytes)])
         try await waiting.perform(
-            isAccepted ? .ack(waiting.id, options) : .nack(waiting.id, options),
+            isAccepted ? .ack(waiting.id, options: options) : .nack(waiting.id, options: options),
             headers
         )
         try await waiting.end()
     }
 
     /// The answers of two listeners in order, and the acknowledgement: refused, with the options, or plainly accepted.
-    static let severalRows: [([(isAccepted: Bool, AcknowledgementOptions)], Hex)] = [
+    static let severalRows: [([(isAccepted: Bool, [AckOption])], Hex)] = [
         (
-            [(false, .init(reasonCode: 0x97, reason: "q")), (false, .init(reasonCode: 0x83))],
+            [(false, [.reasonCode(0x97), .reason("q")]), (false, [.reasonCode(0x83)])],
             "40 08 0005 97 04 1F 0001 71"
         ),
         (
-            [(false, .init(reasonCode: 0x83)), (false, .init(reasonCode: 0x97, reason: "q"))],
+            [(false, [.reasonCode(0x83)]), (false, [.reasonCode(0x97), .reason("q")])],
             "40 08 0005 97 04 1F 0001 71"
         ),
         (
-            [(false, .init(reasonCode: 0x97, reason: "q")), (true, .init())],
+            [(false, [.reasonCode(0x97), .reason("q")]), (true, [])],
             "40 08 0005 97 04 1F 0001 71"
         ),
         (
-            [(true, .init(reason: "r")), (true, .init())],
+            [(true, [.reason("r")]), (true, [])],
             "40 08 0005 00 04 1F 0001 72"
         ),
-        ([(true, .init(reason: "r")), (false, .init())], "40 03 0005 80"),
-        ([(false, .init()), (true, .init(reason: "r"))], "40 03 0005 80"),
-        ([(true, .init(reason: "r")), (true, .init(reason: "s"))], "40 08 0005 00 04 1F 0001 73"),
-        ([(true, .init()), (true, .init())], "40 02 0005"),
+        ([(true, [.reason("r")]), (false, [])], "40 03 0005 80"),
+        ([(false, []), (true, [.reason("r")])], "40 03 0005 80"),
+        ([(true, [.reason("r")]), (true, [.reason("s")])], "40 08 0005 00 04 1F 0001 73"),
+        ([(true, []), (true, [])], "40 02 0005"),
     ]
 
     @Test("Of two listeners the answer with the highest reason code counts", arguments: severalRows)
     func several(
-        _ answers: [(isAccepted: Bool, AcknowledgementOptions)],
+        _ answers: [(isAccepted: Bool, [AckOption])],
         _ packet: Hex
     ) async throws {
         let script = ScriptedByteStream(
@@ -149,7 +150,10 @@ struct AcknowledgementPropertyTests {
             var iterator = stream.makeAsyncIterator()
             let id = try #require(try await iterator.next()?.id)
             try await provider.request(
-                AnyEntry(command: isAccepted ? .ack(id, options) : .nack(id, options))
+                AnyEntry(
+                    command: isAccepted
+                        ? .ack(id, options: options) : .nack(id, options: options)
+                )
             )
         }
         try await waitUntil { script.isComplete || script.failures != [] }
@@ -185,7 +189,7 @@ struct AcknowledgementPropertyTests {
         try await provider.request(send)
         try await waitUntil { second.hasReached(3) }
         // The server has not repeated the message yet.
-        var ack = AnyEntry(command: .ack(id, reason: "late"))
+        var ack = AnyEntry(command: .ack(id, .reason("late")))
         ack.headers = ["k": ""]
         try await provider.request(ack)
         try await provider.request(send)
@@ -220,7 +224,7 @@ struct AcknowledgementPropertyTests {
                 .expect(("70 02 0006" as Hex).bytes),
             ]
         )
-        try await waiting.perform(.ack(waiting.id, awaitsCompletion: true))
+        try await waiting.perform(.ack(waiting.id, .awaitsCompletion))
         try await waiting.end()
     }
 
@@ -238,7 +242,7 @@ struct AcknowledgementPropertyTests {
         let isOver = Locked(false)
         let call = Task {
             defer { isOver.withLock { $0 = true } }
-            try await waiting.perform(.ack(waiting.id, awaitsCompletion: true))
+            try await waiting.perform(.ack(waiting.id, .awaitsCompletion))
         }
         try await waitUntil { waiting.script.isComplete }
         clock.advance(by: .seconds(29))
@@ -274,7 +278,7 @@ struct AcknowledgementPropertyTests {
             let messages = try await provider.messages(Self.entry)
             var iterator = messages.makeAsyncIterator()
             let id = try #require(try await iterator.next()?.id)
-            let ack = AnyEntry(command: .ack(id, awaitsCompletion: true))
+            let ack = AnyEntry(command: .ack(id, .awaitsCompletion))
             if isPresent {
                 try await provider.request(ack)
             } else {
@@ -294,12 +298,12 @@ struct AcknowledgementPropertyTests {
             [.expect(("50 02 0006" as Hex).bytes), .reset]
         )
         await expectError(.connectionLost) {
-            try await lost.perform(.ack(lost.id, awaitsCompletion: true))
+            try await lost.perform(.ack(lost.id, .awaitsCompletion))
         }
         try await lost.end()
 
         let cancelled = try await waiting(Self.two, [.expect(("50 02 0006" as Hex).bytes)])
-        let call = Task { try await cancelled.perform(.ack(cancelled.id, awaitsCompletion: true)) }
+        let call = Task { try await cancelled.perform(.ack(cancelled.id, .awaitsCompletion)) }
         try await waitUntil { cancelled.script.isComplete || cancelled.script.failures != [] }
         call.cancel()
         await #expect(throws: CancellationError.self) { try await call.value }
@@ -310,7 +314,7 @@ struct AcknowledgementPropertyTests {
     func atOnce() async throws {
         for (publish, answer) in [(Self.one, "40 03 0005 80" as Hex), (Self.two, "50 03 0006 80")] {
             let waiting = try await waiting(publish, [.expect(answer.bytes)])
-            try await waiting.perform(.nack(waiting.id, awaitsCompletion: true))
+            try await waiting.perform(.nack(waiting.id, .awaitsCompletion))
             try await waiting.end()
         }
     }
@@ -319,11 +323,11 @@ struct AcknowledgementPropertyTests {
     func overBroker(version: MQTTConfiguration.Version) async throws {
         let fixture = try Fixture()
         let (transport, provider) = try fixture.provider(version)
-        let messages = try await provider.messages(.subscribe(acknowledgement: .manual))
+        let messages = try await provider.messages(.subscribe("t", .manualAcknowledgement))
         for number in 0..<10 { try await provider.request(.send("\(number)", qos: .exactlyOnce)) }
         for message in try await take(10, messages) {
             let id = try #require(message.id)
-            try await provider.request(.command(.ack(id, awaitsCompletion: true)))
+            try await provider.request(.command(.ack(id, .awaitsCompletion)))
         }
         #expect(fixture.lines.count("← PUBREC") == 10)
         try await waitUntil { fixture.lines.count("← PUBCOMP") == 10 }

@@ -37,15 +37,12 @@ struct AuthenticatedSessionTests {
         }
         let provider = Provider<AnyEntry>(transport: transport)
         let messages = try await provider.messages(
-            AnyEntry.subscribe(
-                topic: "t",
-                options: SubscribeOptions(qos: .exactlyOnce, acknowledgement: .manual)
-            )
+            AnyEntry.subscribe(topic: "t", qos: .exactlyOnce, .manualAcknowledgement)
         )
         var iterator = messages.makeAsyncIterator()
         let id = try #require(try await iterator.next()?.id)
         let call = Task {
-            try await provider.request(AnyEntry(command: .ack(id, awaitsCompletion: true)))
+            try await provider.request(AnyEntry(command: .ack(id, .awaitsCompletion)))
         }
         try await waitUntil(moving: { clock.advance(by: .milliseconds(100)) }) {
             second.hasReached(4)

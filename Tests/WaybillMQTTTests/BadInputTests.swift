@@ -3,6 +3,7 @@ import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
+import WaybillSTOMP
 import WaybillTesting
 import WireCore
 
@@ -63,7 +64,7 @@ import WireCore
         ),
         Row(
             name: "transaction of an ack",
-            entry: .command(.ack(.init(.number(1)), transaction: "x")),
+            entry: .command(.ack(.init(.number(1)), .transaction("x"))),
             code: .unsupported
         ),
         Row(
@@ -73,18 +74,18 @@ import WireCore
         ),
         Row(
             name: "NUL in a user name",
-            entry: .command(.connect(userName: "\0")),
+            entry: .command(.connect(.userName("\0"))),
             code: .invalidEntry
         ),
         Row(
             name: "password alone in 3.1.1",
-            entry: .command(.connect(userName: nil, password: "x")),
+            entry: .command(.connect(.password("x"))),
             code: .invalidEntry,
             version: .v3_1_1
         ),
         Row(
             name: "wildcard in a will",
-            entry: .command(.connect(ConnectOptions(will: Will(topic: "#", body: "x")))),
+            entry: .command(.connect(.will(Will(topic: "#", body: "x")))),
             code: .invalidEntry
         ),
         Row(
@@ -121,81 +122,79 @@ import WireCore
         ),
         Row(
             name: "bytes declared as text",
-            entry: .command(.send(isText: true), topic: "t", body: .bytes([0xC3, 0x28])),
+            entry: .command(.send(.payloadFormat(.text)), topic: "t", body: .bytes([0xC3, 0x28])),
             code: .invalidEntry
         ),
         Row(
             name: "declared as text in 3.1.1",
-            entry: .command(.send(isText: true), topic: "t", body: .text("x")),
+            entry: .command(.send(.payloadFormat(.text)), topic: "t", body: .text("x")),
             code: .unsupported,
             version: .v3_1_1
         ),
         Row(
             name: "will with bytes declared as text",
             entry: .command(
-                .connect(will: Will(topic: "w", body: Payload([0xFF]), isText: true))
+                .connect(.will(Will(topic: "w", body: Payload([0xFF]), .payloadFormat(.text))))
             ),
             code: .invalidEntry
         ),
         Row(
             name: "will with an expiry in 3.1.1",
-            entry: .command(.connect(will: Will(topic: "w", body: "x", expiry: .seconds(1)))),
+            entry: .command(.connect(.will(Will(topic: "w", body: "x", .expiry(.seconds(1)))))),
             code: .unsupported,
             version: .v3_1_1
         ),
         Row(
             name: "over-long header of a will",
-            entry: .command(.connect(will: Will(topic: "w", body: "x", headers: ["n": long]))),
+            entry: .command(.connect(.will(Will(topic: "w", body: "x", headers: ["n": long])))),
             code: .invalidEntry
         ),
         Row(
             name: "session expiry of a connect in 3.1.1",
-            entry: .command(.connect(sessionExpiry: .seconds(1))),
+            entry: .command(.connect(.sessionExpiry(.seconds(1)))),
             code: .unsupported,
             version: .v3_1_1
         ),
         Row(
             name: "success as the reason of a nack",
-            entry: .command(.nack(.init(.number(1)), reasonCode: .success)),
+            entry: .command(.nack(.init(.number(1)), .reasonCode(.success))),
             code: .invalidEntry
         ),
         Row(
             name: "no matching subscribers as the reason of a nack",
-            entry: .command(.nack(.init(.number(1)), reasonCode: .noMatchingSubscribers)),
+            entry: .command(.nack(.init(.number(1)), .reasonCode(.noMatchingSubscribers))),
             code: .invalidEntry
         ),
         Row(
             name: "a reason of other packets in a nack",
-            entry: .command(.nack(.init(.number(1)), reasonCode: .packetIdentifierNotFound)),
+            entry: .command(.nack(.init(.number(1)), .reasonCode(.packetIdentifierNotFound))),
             code: .invalidEntry
         ),
         Row(
             name: "a reason code of an ack",
-            entry: .command(
-                .ack(.init(.number(1)), AcknowledgementOptions(reasonCode: .quotaExceeded))
-            ),
+            entry: .command(.ack(.init(.number(1)), .reasonCode(.quotaExceeded))),
             code: .invalidEntry
         ),
         Row(
             name: "over-long reason of a nack",
-            entry: .command(.nack(.init(.number(1)), reason: long)),
+            entry: .command(.nack(.init(.number(1)), .reason(long))),
             code: .invalidEntry
         ),
         Row(
             name: "reason of an ack in 3.1.1",
-            entry: .command(.ack(.init(.number(1)), reason: "r")),
+            entry: .command(.ack(.init(.number(1)), .reason("r"))),
             code: .unsupported,
             version: .v3_1_1
         ),
         Row(
             name: "share name of an unsubscribe in 3.1.1",
-            entry: .command(.unsubscribe(shareName: "g"), topic: "t"),
+            entry: .command(.unsubscribe(.shareName("g")), topic: "t"),
             code: .unsupported,
             version: .v3_1_1
         ),
         Row(
             name: "slash in the share name of an unsubscribe",
-            entry: .command(.unsubscribe(shareName: "g/h"), topic: "t"),
+            entry: .command(.unsubscribe(.shareName("g/h")), topic: "t"),
             code: .invalidEntry
         ),
         Row(
@@ -205,23 +204,23 @@ import WireCore
         ),
     ]
 
-    /// The options of subscriptions that are refused, and how.
+    /// The subscriptions that are refused, and how.
     private static func subscriptions(
         _ version: MQTTConfiguration.Version
-    ) -> [(SubscribeOptions, WaybillError.Code)] {
+    ) -> [(EntryCommand, WaybillError.Code)] {
         guard version == .v5 else {
             return [
-                (SubscribeOptions(shareName: "g"), .unsupported),
-                (SubscribeOptions(subscriptionIdentifier: 7), .unsupported),
+                (.subscribe(.shareName("g")), .unsupported),
+                (.subscribe(.subscriptionIdentifier(7)), .unsupported),
             ]
         }
         let names = ["", "g/h", "g+", "#", "\0"].map {
-            (SubscribeOptions(shareName: $0), WaybillError.Code.invalidEntry)
+            (EntryCommand.subscribe(.shareName($0)), WaybillError.Code.invalidEntry)
         }
         return names + [
-            (SubscribeOptions(noLocal: true, shareName: "g"), .invalidEntry),
-            (SubscribeOptions(subscriptionIdentifier: 0), .invalidEntry),
-            (SubscribeOptions(subscriptionIdentifier: 268_435_456), .invalidEntry),
+            (EntryCommand.subscribe(.noLocal, .shareName("g")), .invalidEntry),
+            (EntryCommand.subscribe(.subscriptionIdentifier(0)), .invalidEntry),
+            (EntryCommand.subscribe(.subscriptionIdentifier(268_435_456)), .invalidEntry),
         ]
     }
 
@@ -246,7 +245,7 @@ import WireCore
         let (transport, provider) = try fixture.provider(version)
         try await provider.request(.connect)
         for row in Self.rows where row.version == version {
-            if case .connect = row.entry.command { continue }
+            if row.entry.command.kind == .connect { continue }
             await expectError(row.code) { try await provider.request(row.entry) }
         }
         for filter in ["", "a#", "a/#/b", "\0", Self.long, "$share/g"] {
@@ -265,13 +264,13 @@ import WireCore
         if version == .v5 {
             await expectError(.invalidEntry) {
                 try await provider.messages(
-                    .command(.subscribe(shareName: "g"), topic: "$share/h/t")
+                    .command(.subscribe(.shareName("g")), topic: "$share/h/t")
                 )
             }
         }
-        for (options, code) in Self.subscriptions(version) {
+        for (command, code) in Self.subscriptions(version) {
             await expectError(code) {
-                try await provider.messages(.command(.subscribe(options), topic: "t"))
+                try await provider.messages(.command(command, topic: "t"))
             }
         }
         if version == .v3_1_1 {

@@ -120,14 +120,13 @@ struct CancelledConnectTests {
         private let isFirst = Locked(true)
 
         func adapt(_ request: inout Request, context: InterceptorContext) async throws {
-            guard case .connect(var options) = request.command,
+            guard request.command.kind == .connect,
                 isFirst.withLock({ isFirst in
                     defer { isFirst = false }
                     return isFirst
                 })
             else { return }
-            options.clientIdentifier = "d"
-            request.command = .connect(options)
+            request.command[.clientIdentifier] = "d"
         }
     }
 

@@ -12,7 +12,7 @@ struct ConnectPropertyTests {
     private func expect(
         _ packet: Hex,
         _ version: MQTTConfiguration.Version,
-        _ options: ConnectOptions,
+        _ command: EntryCommand,
         _ headers: Headers = [:],
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) async throws {
@@ -23,65 +23,66 @@ struct ConnectPropertyTests {
             $0.reconnection = .never
             change(&$0)
         }
-        _ = try? await provider.request(.command(.connect(options), headers: headers))
+        _ = try? await provider.request(.command(command, headers: headers))
         #expect(script.isComplete && script.failures == [])
         await transport.shutdown()
     }
 
-    static let old: [(String, ConnectOptions, Hex)] = [
-        ("nothing", ConnectOptions(), "10 0D 0004 4D515454 04 02 003C 0001 63"),
+    static let old: [(String, EntryCommand, Hex)] = [
+        ("nothing", .connect, "10 0D 0004 4D515454 04 02 003C 0001 63"),
         (
-            "client identifier", ConnectOptions(clientIdentifier: "id"),
+            "client identifier", .connect(.clientIdentifier("id")),
             "10 0E 0004 4D515454 04 02 003C 0002 6964"
         ),
         (
-            "user name", ConnectOptions(userName: "u"),
+            "user name", .connect(.userName("u")),
             "10 10 0004 4D515454 04 82 003C 0001 63 0001 75"
         ),
         (
-            "user name and password", ConnectOptions(userName: "u", password: "p"),
+            "user name and password", .connect(.userName("u"), .password("p")),
             "10 13 0004 4D515454 04 C2 003C 0001 63 0001 75 0001 70"
         ),
         (
-            "will", ConnectOptions(will: Will(topic: "w", body: "x")),
+            "will", .connect(.will(Will(topic: "w", body: "x"))),
             "10 13 0004 4D515454 04 06 003C 0001 63 0001 77 0001 78"
         ),
         (
-            "will of QoS 1", ConnectOptions(will: Will(topic: "w", body: "x", qos: .atLeastOnce)),
+            "will of QoS 1",
+            .connect(.will(Will(topic: "w", body: "x", qos: .atLeastOnce))),
             "10 13 0004 4D515454 04 0E 003C 0001 63 0001 77 0001 78"
         ),
         (
-            "retained will", ConnectOptions(will: Will(topic: "w", body: "x", retain: true)),
+            "retained will", .connect(.will(Will(topic: "w", body: "x", .retained))),
             "10 13 0004 4D515454 04 26 003C 0001 63 0001 77 0001 78"
         ),
         (
-            "no clean session", ConnectOptions(cleanStart: false),
+            "no clean session", .connect(.cleanStart(false)),
             "10 0D 0004 4D515454 04 00 003C 0001 63"
         ),
         (
-            "no keep alive", ConnectOptions(keepAlive: .zero),
+            "no keep alive", .connect(.keepAlive(.zero)),
             "10 0D 0004 4D515454 04 02 0000 0001 63"
         ),
         (
             "everything",
-            ConnectOptions(
-                userName: "u",
-                password: "p",
-                will: Will(topic: "w", body: "x", qos: .exactlyOnce, retain: true),
-                cleanStart: false,
-                keepAlive: .seconds(10)
+            .connect(
+                .userName("u"),
+                .password("p"),
+                .will(Will(topic: "w", body: "x", qos: .exactlyOnce, .retained)),
+                .cleanStart(false),
+                .keepAlive(.seconds(10))
             ), "10 19 0004 4D515454 04 F4 000A 0001 63 0001 77 0001 78 0001 75 0001 70"
         ),
     ]
 
     @Test("3.1.1: each field set alone, and all of them", arguments: old)
-    func fields(_ name: String, _ options: ConnectOptions, _ packet: Hex) async throws {
-        try await expect(packet, .v3_1_1, options)
+    func fields(_ name: String, _ command: EntryCommand, _ packet: Hex) async throws {
+        try await expect(packet, .v3_1_1, command)
     }
 
     @Test("MQTT 5: without a property, CONNECT has none")
     func none() async throws {
-        try await expect("10 0E 0004 4D515454 05 02 003C 00 0001 63", .v5, ConnectOptions())
+        try await expect("10 0E 0004 4D515454 05 02 003C 00 0001 63", .v5, .connect)
     }
 
     static let configured: [(String, @Sendable (inout MQTTConfiguration) -> Void, Hex)] = [
@@ -128,7 +129,7 @@ struct ConnectPropertyTests {
         _ change: @Sendable (inout MQTTConfiguration) -> Void,
         _ packet: Hex
     ) async throws {
-        try await expect(packet, .v5, ConnectOptions(), [:], change)
+        try await expect(packet, .v5, .connect, [:], change)
     }
 
     @Test("MQTT 5: an entry's session expiry wins, and its headers are user properties")
@@ -136,17 +137,17 @@ struct ConnectPropertyTests {
         try await expect(
             "10 13 0004 4D515454 05 02 003C 05 11 00000014 0001 63",
             .v5,
-            ConnectOptions(sessionExpiry: .seconds(20))
+            .connect(.sessionExpiry(.seconds(20)))
         ) { $0.sessionExpiry = .seconds(10) }
         try await expect(
             "10 13 0004 4D515454 05 02 003C 05 11 00000000 0001 63",
             .v5,
-            ConnectOptions(sessionExpiry: .zero)
+            .connect(.sessionExpiry(.zero))
         ) { $0.sessionExpiry = .seconds(10) }
         try await expect(
             "10 1C 0004 4D515454 05 02 003C 0E 26 0001 6B 0001 76 26 0001 6B 0001 77 0001 63",
             .v5,
-            ConnectOptions(),
+            .connect,
             ["k": "v", "k": "w"]
         )
     }
@@ -159,7 +160,7 @@ struct ConnectPropertyTests {
             26 0001 6B 0001 76 0001 63 0001 75 0001 70
             """,
             .v5,
-            ConnectOptions(userName: "u", password: "p"),
+            .connect(.userName("u"), .password("p")),
             ["k": "v"]
         ) {
             $0.sessionExpiry = .seconds(10)
@@ -182,15 +183,15 @@ struct ConnectPropertyTests {
             "10 1A 0004 4D515454 05 06 003C 00 0001 63 05 18 00000005 0001 77 0001 78"
         ),
         (
-            "text", Will(topic: "w", body: "x", isText: true),
+            "text", Will(topic: "w", body: "x", .payloadFormat(.text)),
             "10 17 0004 4D515454 05 06 003C 00 0001 63 02 01 01 0001 77 0001 78"
         ),
         (
-            "bytes", Will(topic: "w", body: "x", isText: false),
+            "bytes", Will(topic: "w", body: "x", .payloadFormat(.bytes)),
             "10 17 0004 4D515454 05 06 003C 00 0001 63 02 01 00 0001 77 0001 78"
         ),
         (
-            "expiry", Will(topic: "w", body: "x", expiry: .seconds(10)),
+            "expiry", Will(topic: "w", body: "x", .expiry(.seconds(10))),
             "10 1A 0004 4D515454 05 06 003C 00 0001 63 05 02 0000000A 0001 77 0001 78"
         ),
         (
@@ -198,11 +199,11 @@ struct ConnectPropertyTests {
             "10 19 0004 4D515454 05 06 003C 00 0001 63 04 03 0001 61 0001 77 0001 78"
         ),
         (
-            "response topic", Will(topic: "w", body: "x", responseTopic: "r"),
+            "response topic", Will(topic: "w", body: "x", .responseTopic("r")),
             "10 19 0004 4D515454 05 06 003C 00 0001 63 04 08 0001 72 0001 77 0001 78"
         ),
         (
-            "correlation data", Will(topic: "w", body: "x", correlationData: [1]),
+            "correlation data", Will(topic: "w", body: "x", .correlationData([1])),
             "10 19 0004 4D515454 05 06 003C 00 0001 63 04 09 0001 01 0001 77 0001 78"
         ),
         (
@@ -214,13 +215,13 @@ struct ConnectPropertyTests {
             Will(
                 topic: "w",
                 body: "x",
-                delay: .seconds(5),
-                isText: true,
-                expiry: .seconds(10),
                 contentType: "a",
-                responseTopic: "r",
-                correlationData: [1],
-                headers: ["k": "v"]
+                headers: ["k": "v"],
+                delay: .seconds(5),
+                .payloadFormat(.text),
+                .expiry(.seconds(10)),
+                .responseTopic("r"),
+                .correlationData([1])
             ),
             """
             10 34 0004 4D515454 05 06 003C 00 0001 63 1F 18 00000005 01 01 02 0000000A 03 0001 61 \
@@ -231,9 +232,9 @@ struct ConnectPropertyTests {
 
     @Test("MQTT 5: each property of the will alone, and all of them", arguments: wills)
     func will(_ name: String, _ will: Will, _ packet: Hex) async throws {
-        try await expect(packet, .v5, ConnectOptions(will: will))
+        try await expect(packet, .v5, .connect(.will(will)))
         // The same will by the configuration.
-        try await expect(packet, .v5, ConnectOptions()) { $0.will = will }
+        try await expect(packet, .v5, .connect) { $0.will = will }
     }
 
     @Test("A will reaches a subscriber with all its properties")
@@ -245,17 +246,17 @@ struct ConnectPropertyTests {
             $0.will = Will(
                 topic: "w",
                 body: "x",
-                qos: .atLeastOnce,
-                isText: true,
-                expiry: .seconds(90),
                 contentType: "text/plain",
-                responseTopic: "r",
-                correlationData: [1, 2],
-                headers: ["k": "v", "k": "w"]
+                headers: ["k": "v", "k": "w"],
+                qos: .atLeastOnce,
+                .payloadFormat(.text),
+                .expiry(.seconds(90)),
+                .responseTopic("r"),
+                .correlationData([1, 2])
             )
         }
         try await provider.request(.connect)
-        try await provider.request(.command(.disconnect(publishesWill: true)))
+        try await provider.request(.command(.disconnect(.publishesWill)))
         let message = try #require(try await take(1, messages).first)
         #expect(message.text == "x" && message.contentType == "text/plain")
         #expect(message.headers == ["k": "v", "k": "w"])
@@ -350,10 +351,10 @@ struct ConnectPropertyTests {
             bare(&$0)
             $0.reconnection = ReconnectionPolicy()
         }
-        try await provider.request(.command(.connect(sessionExpiry: .seconds(20))))
+        try await provider.request(.command(.connect(.sessionExpiry(.seconds(20)))))
         try await provider.request(.send("x"))
         try await waitUntil { transport.connackProperties?.topicAliasMaximum == 1 }
-        try await provider.request(.command(.disconnect(sessionExpiry: .seconds(1))))
+        try await provider.request(.command(.disconnect(.sessionExpiry(.seconds(1)))))
         #expect(first.failures == [] && second.failures == [])
         #expect(second.isComplete)
         await transport.shutdown()
@@ -361,27 +362,34 @@ struct ConnectPropertyTests {
 
     // MARK: PUBLISH
 
-    static let sends: [(String, SendOptions, Headers, Hex)] = [
-        ("plain", SendOptions(), [:], "30 05 0001 74 00 78"),
-        ("text", SendOptions(isText: true), [:], "30 07 0001 74 02 01 01 78"),
-        ("bytes", SendOptions(isText: false), [:], "30 07 0001 74 02 01 00 78"),
+    static let sends: [(String, EntryCommand, Headers, Hex)] = [
+        ("plain", .send, [:], "30 05 0001 74 00 78"),
+        ("text", .send(.payloadFormat(.text)), [:], "30 07 0001 74 02 01 01 78"),
+        ("bytes", .send(.payloadFormat(.bytes)), [:], "30 07 0001 74 02 01 00 78"),
         (
-            "expiry", SendOptions(expiry: .seconds(10)), [:], "30 0A 0001 74 05 02 0000000A 78"
+            "expiry", .send(.expiry(.seconds(10))), [:],
+            "30 0A 0001 74 05 02 0000000A 78"
         ),
-        ("content type", SendOptions(), ["content-type": "a"], "30 09 0001 74 04 03 0001 61 78"),
-        ("response topic", SendOptions(responseTopic: "r"), [:], "30 09 0001 74 04 08 0001 72 78"),
         (
-            "correlation data", SendOptions(correlationData: [1]), [:],
+            "content type", .send, ["content-type": "a"],
+            "30 09 0001 74 04 03 0001 61 78"
+        ),
+        (
+            "response topic", .send(.responseTopic("r")), [:],
+            "30 09 0001 74 04 08 0001 72 78"
+        ),
+        (
+            "correlation data", .send(.correlationData([1])), [:],
             "30 09 0001 74 04 09 0001 01 78"
         ),
-        ("headers", SendOptions(), ["k": "v"], "30 0C 0001 74 07 26 0001 6B 0001 76 78"),
+        ("headers", .send, ["k": "v"], "30 0C 0001 74 07 26 0001 6B 0001 76 78"),
         (
             "everything",
-            SendOptions(
-                expiry: .seconds(10),
-                responseTopic: "r",
-                correlationData: [1],
-                isText: true
+            .send(
+                .expiry(.seconds(10)),
+                .responseTopic("r"),
+                .correlationData([1]),
+                .payloadFormat(.text)
             ),
             ["content-type": "a", "k": "v"],
             """
@@ -393,7 +401,7 @@ struct ConnectPropertyTests {
     @Test("MQTT 5: each property of PUBLISH alone, and all of them", arguments: sends)
     func publish(
         _ name: String,
-        _ options: SendOptions,
+        _ command: EntryCommand,
         _ headers: Headers,
         _ packet: Hex
     ) async throws {
@@ -406,7 +414,7 @@ struct ConnectPropertyTests {
         try await provider.request(.connect)
         let body = EntryBody.bytes([0x78])
         try await provider.request(
-            .command(.send(options), topic: "t", body: body, headers: headers)
+            .command(command, topic: "t", body: body, headers: headers)
         )
         try await waitUntil { script.isComplete || script.failures != [] }
         #expect(script.failures == [])
@@ -418,9 +426,9 @@ struct ConnectPropertyTests {
         let fixture = try Fixture()
         let (transport, provider) = try fixture.provider()
         let messages = try await provider.messages(.subscribe())
-        for isText in [true, false, nil] {
+        for options in [[.payloadFormat(.text)], [.payloadFormat(.bytes)], []] as [[SendOption]] {
             try await provider.request(
-                .command(.send(isText: isText), topic: "t", body: .text("é"))
+                .command(.send(options: options), topic: "t", body: .text("é"))
             )
         }
         let heard = try await take(3, messages)

@@ -44,10 +44,7 @@ struct EarlyAcknowledgementTests {
     }
 
     private func subscription(_ qos: QoS) -> AnyEntry {
-        .subscribe(
-            topic: "t",
-            options: SubscribeOptions(qos: qos, acknowledgement: .manual)
-        )
+        .subscribe(topic: "t", qos: qos, .manualAcknowledgement)
     }
 
     @Test("A message that comes before its subscription is restored can be acknowledged at once")
@@ -83,7 +80,7 @@ struct EarlyAcknowledgementTests {
         let released = Promise<Void>()
 
         func adapt(_ request: inout Request, context: InterceptorContext) async throws {
-            guard case .connect = request.command else { return }
+            guard request.command.kind == .connect else { return }
             entered.resolve(.success(()))
             try await released.value()
         }
@@ -104,10 +101,10 @@ struct EarlyAcknowledgementTests {
         let provider = plain.intercepted(holding)
         let sending = Task { try await sendLast(provider) }
         try await holding.entered.value()
-        var options = SubscribeOptions(qos: .exactlyOnce, acknowledgement: .manual)
-        options.waitsForConnection = true
-        var messages = try await provider.messages(.subscribe(topic: "t", options: options))
-            .makeAsyncIterator()
+        var messages = try await provider.messages(
+            .subscribe(topic: "t", qos: .exactlyOnce, .manualAcknowledgement, .waitsForConnection)
+        )
+        .makeAsyncIterator()
         holding.released.resolve(.success(()))
         let id = try #require(try await messages.next()?.id)
         try await provider.request(AnyEntry(command: .ack(id)))

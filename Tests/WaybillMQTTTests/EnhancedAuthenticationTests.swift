@@ -187,7 +187,7 @@ struct EnhancedAuthenticationTests {
             $0.authenticator = TestAuthenticator()
         }
         let error = await expectError(.unsupported) { try await provider.request(.connect) }
-        #expect(error?.unsupportedOption == .authenticator)
+        #expect(error?.option == .authenticator)
         await expectError(.unsupported) { try await transport.reauthenticate() }
         #expect(fixture.lines.all.isEmpty)
         await fixture.end(transport)

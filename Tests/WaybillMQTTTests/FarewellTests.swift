@@ -31,35 +31,41 @@ struct FarewellTests {
     }
 
     private func goodbye(
-        _ options: DisconnectOptions,
+        _ command: EntryCommand,
         headers: Headers = [:]
     ) -> MQTTEntry {
-        .command(.disconnect(options), headers: headers)
+        .command(command, headers: headers)
     }
 
-    /// The options, and the packet that they lead to.
+    /// The command, and the packet that it leads to.
     private struct Row: Sendable {
-        let options: DisconnectOptions
+        let command: EntryCommand
         let packet: Hex
         var headers: Headers = [:]
     }
 
     private static let rows = [
-        Row(options: DisconnectOptions(), packet: "E0 00"),
-        Row(options: DisconnectOptions(publishesWill: true), packet: "E0 01 04"),
-        Row(options: DisconnectOptions(reasonCode: 0x83), packet: "E0 01 83"),
-        Row(options: DisconnectOptions(reasonCode: .administrativeAction), packet: "E0 01 98"),
-        Row(options: DisconnectOptions(publishesWill: true, reasonCode: 4), packet: "E0 01 04"),
-        Row(options: DisconnectOptions(sessionExpiry: .zero), packet: "E0 07 00 05 11 00000000"),
+        Row(command: .disconnect, packet: "E0 00"),
+        Row(command: .disconnect(.publishesWill), packet: "E0 01 04"),
+        Row(command: .disconnect(.reasonCode(0x83)), packet: "E0 01 83"),
         Row(
-            options: DisconnectOptions(sessionExpiry: .seconds(1 << 40)),
+            command: .disconnect(.reasonCode(.administrativeAction)),
+            packet: "E0 01 98"
+        ),
+        Row(command: .disconnect(.publishesWill, .reasonCode(4)), packet: "E0 01 04"),
+        Row(
+            command: .disconnect(.sessionExpiry(.zero)),
+            packet: "E0 07 00 05 11 00000000"
+        ),
+        Row(
+            command: .disconnect(.sessionExpiry(.seconds(1 << 40))),
             packet: "E0 07 00 05 11 FFFFFFFF"
         ),
         Row(
-            options: DisconnectOptions(
-                reasonCode: 0x80,
-                reason: "r",
-                sessionExpiry: .seconds(1)
+            command: .disconnect(
+                .reasonCode(0x80),
+                .reason("r"),
+                .sessionExpiry(.seconds(1))
             ),
             packet: "E0 12 80 10 1F 0001 72 11 00000001 26 0001 6B 0001 76",
             headers: ["k": "v"]
@@ -75,7 +81,7 @@ struct FarewellTests {
         )
         let provider = try provider(script)
         try await provider.request(.connect)
-        try await provider.request(goodbye(row.options, headers: row.headers))
+        try await provider.request(goodbye(row.command, headers: row.headers))
         #expect(script.failures == [])
         #expect(script.isComplete)
     }
@@ -90,12 +96,12 @@ struct FarewellTests {
         )
         let provider = try provider(script)
         try await provider.request(.connect)
-        let options = DisconnectOptions(
-            reasonCode: 0x80,
-            reason: "rather long",
-            sessionExpiry: .seconds(1)
+        let command = EntryCommand.disconnect(
+            .reasonCode(0x80),
+            .reason("rather long"),
+            .sessionExpiry(.seconds(1))
         )
-        try await provider.request(goodbye(options, headers: ["k": "v"]))
+        try await provider.request(goodbye(command, headers: ["k": "v"]))
         #expect(script.failures == [])
         #expect(script.isComplete)
     }
@@ -103,14 +109,17 @@ struct FarewellTests {
     @Test(
         "What a client cannot say is refused, and the connection stays",
         arguments: [
-            (DisconnectOptions(reasonCode: 0x89), WaybillError.Code.invalidEntry),
-            (DisconnectOptions(reasonCode: 0x01), .invalidEntry),
-            (DisconnectOptions(publishesWill: true, reasonCode: 0x80), .invalidEntry),
-            (DisconnectOptions(reason: "\u{0}"), .invalidEntry),
-            (DisconnectOptions(reason: String(repeating: "r", count: 65_536)), .invalidEntry),
+            (EntryCommand.disconnect(.reasonCode(0x89)), WaybillError.Code.invalidEntry),
+            (.disconnect(.reasonCode(0x01)), .invalidEntry),
+            (.disconnect(.publishesWill, .reasonCode(0x80)), .invalidEntry),
+            (.disconnect(.reason("\u{0}")), .invalidEntry),
+            (
+                .disconnect(.reason(String(repeating: "r", count: 65_536))),
+                .invalidEntry
+            ),
         ]
     )
-    func refused(options: DisconnectOptions, code: WaybillError.Code) async throws {
+    func refused(command: EntryCommand, code: WaybillError.Code) async throws {
         let script = ScriptedByteStream(
             .expect(Self.connect),
             .reply(("20 03 00 00 00" as Hex).bytes),
@@ -118,7 +127,7 @@ struct FarewellTests {
         )
         let provider = try provider(script)
         try await provider.request(.connect)
-        await expectError(code) { try await provider.request(goodbye(options)) }
+        await expectError(code) { try await provider.request(goodbye(command)) }
         #expect("\(provider.states.current)" == "connected")
         try await provider.request(.disconnect)
         #expect(script.failures == [])
@@ -128,23 +137,23 @@ struct FarewellTests {
     @Test("A session without an expiry gets none at its end (3.14.2.2.2)")
     func noExpiry() async throws {
         let provider = try provider(ScriptedByteStream()) { $0.sessionExpiry = nil }
-        let options = DisconnectOptions(sessionExpiry: .seconds(1))
-        await expectError(.invalidEntry) { try await provider.request(goodbye(options)) }
-        try await provider.request(goodbye(DisconnectOptions(sessionExpiry: .zero)))
+        let command = EntryCommand.disconnect(.sessionExpiry(.seconds(1)))
+        await expectError(.invalidEntry) { try await provider.request(goodbye(command)) }
+        try await provider.request(goodbye(.disconnect(.sessionExpiry(.zero))))
     }
 
     @Test(
         "3.1.1 says nothing but goodbye: the rest is refused",
         arguments: [
-            DisconnectOptions(publishesWill: true), DisconnectOptions(reasonCode: 0),
-            DisconnectOptions(reason: "r"), DisconnectOptions(sessionExpiry: .zero),
+            EntryCommand.disconnect(.publishesWill), .disconnect(.reasonCode(0)),
+            .disconnect(.reason("r")), .disconnect(.sessionExpiry(.zero)),
         ]
     )
-    func version3(options: DisconnectOptions) async throws {
+    func version3(command: EntryCommand) async throws {
         let provider = try provider(ScriptedByteStream(), version: .v3_1_1)
-        await expectError(.unsupported) { try await provider.request(goodbye(options)) }
+        await expectError(.unsupported) { try await provider.request(goodbye(command)) }
         await expectError(.unsupported) {
-            try await provider.request(goodbye(DisconnectOptions(), headers: ["k": "v"]))
+            try await provider.request(goodbye(.disconnect, headers: ["k": "v"]))
         }
         await expectError(.unsupported) {
             try await provider.request(.command(.disconnect, topic: "t"))
@@ -168,13 +177,13 @@ struct FarewellTests {
             $0.sessionExpiry = .seconds(3_600)
         }
         let messages = try await provider.messages(
-            .command(.subscribe(qos: .atMostOnce, waitsForConnection: true), topic: "t")
+            .command(.subscribe(qos: .atMostOnce, .waitsForConnection), topic: "t")
         )
         try await waitUntil { script.hasReached(4) }
         if isDestroyed {
             await transport.destroy()
         } else {
-            try await provider.request(goodbye(DisconnectOptions(reasonCode: 0x83)))
+            try await provider.request(goodbye(.disconnect(.reasonCode(0x83))))
         }
         #expect(script.failures == [])
         #expect(script.isComplete)
@@ -191,7 +200,7 @@ struct FarewellTests {
         let provider = try provider(script)
         try await provider.request(.connect)
         try await provider.request(
-            goodbye(DisconnectOptions(sessionExpiry: .milliseconds(200)))
+            goodbye(.disconnect(.sessionExpiry(.milliseconds(200))))
         )
         #expect(script.failures == [] && script.isComplete)
     }
@@ -205,7 +214,9 @@ struct FarewellTests {
             $0.will = Will(topic: "gone", body: Payload("will"))
         }
         try await provider.request(.connect)
-        try await provider.request(goodbye(DisconnectOptions(publishesWill: publishesWill)))
+        try await provider.request(
+            goodbye(.disconnect(options: publishesWill ? [.publishesWill] : []))
+        )
         try await watcher.request(.send("after", to: "after"))
         let first = try await iterator.next()?.topic
         #expect(first == (publishesWill ? "gone" : "after"))

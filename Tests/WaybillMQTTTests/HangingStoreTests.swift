@@ -120,7 +120,7 @@ struct HangingStoreTests {
 
     struct Limit: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        let options: SendOptions
+        let command: EntryCommand
         let limit: Duration
         var version = MQTTConfiguration.Version.v5
     }
@@ -128,17 +128,21 @@ struct HangingStoreTests {
     static let limits = [
         Limit(
             testDescription: "of the send",
-            options: SendOptions(qos: .atLeastOnce, timeout: .seconds(7)),
+            command: .send(qos: .atLeastOnce, .timeout(.seconds(7))),
             limit: .seconds(7)
         ),
         Limit(
             testDescription: "of the transport",
-            options: SendOptions(qos: .exactlyOnce),
+            command: .send(qos: .exactlyOnce),
             limit: .seconds(30)
         ),
         Limit(
             testDescription: "the expiry of the message",
-            options: SendOptions(qos: .atLeastOnce, timeout: .seconds(7), expiry: .seconds(3)),
+            command: .send(
+                qos: .atLeastOnce,
+                .timeout(.seconds(7)),
+                .expiry(.seconds(3))
+            ),
             limit: .seconds(3)
         ),
     ]
@@ -147,7 +151,7 @@ struct HangingStoreTests {
     func never(_ row: Limit) async throws {
         // Without a script: nothing is connected.
         let (transport, provider) = try client { $0.version = row.version }
-        let sending = Sending(provider, send("a", .send(row.options)))
+        let sending = Sending(provider, send("a", row.command))
         try await waitUntil { store.texts == ["a"] }
         clock.advance(by: row.limit - .milliseconds(1))
         await untilQuiet()
@@ -335,7 +339,7 @@ struct HangingStoreTests {
             _ = try await transport.perform(
                 Request(
                     topic: "t",
-                    command: .send(SendOptions(qos: .atLeastOnce)),
+                    command: .send(qos: .atLeastOnce),
                     body: Payload([0x61])
                 )
             )
@@ -434,10 +438,10 @@ struct HangingStoreTests {
             .reply(("90 03 0001 02 34 06 0001 74 0007 61" as Hex).bytes)
         )
         let (transport, provider) = try client(script) { $0.store = store }
-        var messages = try await provider.messages(.subscribe(acknowledgement: .manual))
+        var messages = try await provider.messages(.subscribe("t", .manualAcknowledgement))
             .makeAsyncIterator()
         let id = try #require(try await messages.next()?.id)
-        let sending = Sending(provider, .command(.ack(id, awaitsCompletion: true)))
+        let sending = Sending(provider, .command(.ack(id, .awaitsCompletion)))
         await untilQuiet()
         // Also if the call begins only now, its limit of 30 s is before the first PINGREQ.
         clock.advance(by: .seconds(25))
@@ -557,7 +561,7 @@ struct HangingStoreTests {
         try await waitUntil { store.texts.count == 1 }
         let soon = Sending(
             provider,
-            send("b", .send(qos: .atLeastOnce, timeout: .seconds(5)))
+            send("b", .send(qos: .atLeastOnce, .timeout(.seconds(5))))
         )
         try await waitUntil { store.texts.count == 2 }
         clock.advance(by: .seconds(5))

@@ -11,17 +11,21 @@ extension CommandEntry {
         _ text: String,
         to topic: String = "t",
         qos: QoS = .atMostOnce,
-        retain: Bool = false
+        _ options: SendOption...
     ) -> MQTTEntry {
-        .command(.send(qos: qos, retain: retain), topic: topic, body: .bytes(Array(text.utf8)))
+        .command(
+            .send(qos: qos, options: options),
+            topic: topic,
+            body: .bytes(Array(text.utf8))
+        )
     }
 
     static func subscribe(
         _ topic: String = "t",
         qos: QoS = .exactlyOnce,
-        acknowledgement: AcknowledgementMode = .whenTaken
+        _ options: SubscribeOption...
     ) -> MQTTEntry {
-        .command(.subscribe(qos: qos, acknowledgement: acknowledgement), topic: topic)
+        .command(.subscribe(qos: qos, options: options), topic: topic)
     }
 }
 

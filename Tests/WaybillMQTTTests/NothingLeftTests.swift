@@ -47,7 +47,7 @@
     private func ask(_ provider: Provider<MQTTEntry>) async throws -> Message {
         // Long enough for a slow machine to subscribe for the reply.
         try await provider.request(
-            .command(.send(timeout: .milliseconds(50)), topic: "ask"),
+            .command(.send(.timeout(.milliseconds(50))), topic: "ask"),
             as: Message.self
         )
     }

@@ -16,9 +16,10 @@ struct OtherClientTests {
         init(_ names: String...) { self.names = Locked(names) }
 
         func adapt(_ request: inout Request, context: InterceptorContext) async throws {
-            guard case .connect(var options) = request.command else { return }
-            options.clientIdentifier = names.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }
-            request.command = .connect(options)
+            guard request.command.kind == .connect else { return }
+            request.command[.clientIdentifier] = names.withLock {
+                $0.count > 1 ? $0.removeFirst() : $0[0]
+            }
         }
     }
 
@@ -141,7 +142,7 @@ struct OtherClientTests {
         try await waitUntil { first.hasReached(4) }
         try await provider.disconnect()
         await expectError(.connectionLost) { try await sending.value }
-        try await provider.request(.command(.connect(clientIdentifier: "d")))
+        try await provider.request(.command(.connect(.clientIdentifier("d"))))
         await untilQuiet()
         #expect(first.failures == [] && second.isComplete)
         await transport.shutdown()

@@ -111,7 +111,7 @@ struct ReauthenticationTests {
         let (transport, provider) = try plain.provider()
         try await provider.request(.connect)
         let error = await expectError(.unsupported) { try await transport.reauthenticate() }
-        #expect(error?.unsupportedOption == .authenticator)
+        #expect(error?.option == .authenticator)
         #expect(!plain.lines.all.contains { $0.contains("AUTH") })
         await plain.end(transport)
     }

@@ -136,6 +136,7 @@ struct ReplyTests {
     @Test("No answer: timedOut after the configured time, or the entry's own")
     func timesOut() async throws {
         for timeout in [nil, Duration.seconds(5)] {
+            let options = timeout.map { [SendOption.timeout($0)] } ?? []
             let clock = ManualClock()
             let (transport, provider, script) = try client(
                 Self.start + [.expect(Self.request("1-00"))],
@@ -143,7 +144,7 @@ struct ReplyTests {
             ) { $0.keepAlive = .seconds(60) }
             let asking = Task {
                 try await provider.request(
-                    .command(.send(timeout: timeout), topic: "t", body: .bytes([0x78])),
+                    .command(.send(options: options), topic: "t", body: .bytes([0x78])),
                     as: String.self
                 )
             }
@@ -238,19 +239,17 @@ struct ReplyTests {
         await expectError(.unsupported) {
             try await Provider<MQTTEntry>(transport: old).request(.send("x"), as: String.self)
         }
-        var options = SendOptions()
-        options.correlationData = [1]
+        let command = EntryCommand.send(.correlationData([1]))
         await expectError(.unsupported) {
             try await Provider<MQTTEntry>(transport: old)
-                .request(.command(.send(options), topic: "t"))
+                .request(.command(command, topic: "t"))
         }
-        var own = SendOptions()
-        own.responseTopic = "r"
+        let own = EntryCommand.send(.responseTopic("r"))
         let transport = try MQTTTransport()
-        for options in [options, own] {
+        for command in [command, own] {
             await expectError(.invalidEntry) {
                 try await Provider<MQTTEntry>(transport: transport)
-                    .request(.command(.send(options), topic: "t"), as: String.self)
+                    .request(.command(command, topic: "t"), as: String.self)
             }
         }
         var configuration = MQTTConfiguration()
@@ -335,10 +334,8 @@ struct ReplyTests {
         let fixture = try Fixture()
         let (transport, provider) = try fixture.provider()
         let messages = try await provider.messages(.subscribe())
-        var options = SendOptions()
-        options.responseTopic = "r"
-        options.correlationData = [0, 0xFF]
-        try await provider.request(.command(.send(options), topic: "t"))
+        let command = EntryCommand.send(.responseTopic("r"), .correlationData([0, 0xFF]))
+        try await provider.request(.command(command, topic: "t"))
         var iterator = messages.makeAsyncIterator()
         let message = try #require(try await iterator.next())
         #expect(message.replyTopic == "r" && message.details?.correlationData == [0, 0xFF])

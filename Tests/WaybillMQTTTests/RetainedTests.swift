@@ -35,12 +35,12 @@ struct RetainedTests {
         let (transport, provider) = try fixture.provider(way.version)
         for name in ["a", "b"] {
             try await provider.request(
-                .send(name, to: "r/\(name)", qos: .atLeastOnce, retain: true)
+                .send(name, to: "r/\(name)", qos: .atLeastOnce, .retained)
             )
         }
         let first = try await provider.messages(.subscribe("r/+", qos: qos))
         let second = try await provider.messages(.subscribe("r/+", qos: qos))
-        try await provider.request(.send("c", to: "r/c", qos: .atLeastOnce, retain: true))
+        try await provider.request(.send("c", to: "r/c", qos: .atLeastOnce, .retained))
         let third = try await provider.messages(.subscribe("r/+", qos: qos))
         try await provider.request(.send("live", to: "r/a", qos: .atLeastOnce))
         var one = first.makeAsyncIterator()
@@ -57,11 +57,11 @@ struct RetainedTests {
     func leaving() async throws {
         let fixture = try Fixture()
         let (transport, provider) = try fixture.provider()
-        try await provider.request(.send("a", to: "r", qos: .atLeastOnce, retain: true))
+        try await provider.request(.send("a", to: "r", qos: .atLeastOnce, .retained))
         let first = try await provider.messages(.subscribe("r", qos: .atLeastOnce))
-        var options = SubscribeOptions(qos: .atLeastOnce)
-        options.retainHandling = .doNotSend
-        let quiet = try await provider.messages(.command(.subscribe(options), topic: "r"))
+        let quiet = try await provider.messages(
+            .subscribe("r", qos: .atLeastOnce, .retainHandling(.doNotSend))
+        )
         #expect(fixture.lines.count("← SUBSCRIBE") == 1)
         let second = try await provider.messages(.subscribe("r", qos: .atLeastOnce))
         second.cancel()
@@ -78,9 +78,9 @@ struct RetainedTests {
 
     @Test(
         "One that joins while a SUBSCRIBE without retained messages is under way gets them by its own",
-        arguments: [SubscribeOptions.RetainHandling.doNotSend, .sendIfNew]
+        arguments: [RetainHandling.doNotSend, .sendIfNew]
     )
-    func joining(handling: SubscribeOptions.RetainHandling) async throws {
+    func joining(handling: RetainHandling) async throws {
         let options: UInt8 = handling == .doNotSend ? 0x21 : 0x11
         let script = ScriptedByteStream(
             .skip(27),
@@ -96,9 +96,9 @@ struct RetainedTests {
         let (transport, provider) = try scripted([script], version: .v5)
         try await provider.request(.connect)
         let first = Task {
-            var options = SubscribeOptions(qos: .atLeastOnce)
-            options.retainHandling = handling
-            return try await provider.messages(.command(.subscribe(options), topic: "r"))
+            try await provider.messages(
+                .subscribe("r", qos: .atLeastOnce, .retainHandling(handling))
+            )
         }
         try await waitUntil { script.hasReached(4) || !script.failures.isEmpty }
         #expect(script.failures == [])
@@ -115,7 +115,7 @@ struct RetainedTests {
     func better(way: Way) async throws {
         let fixture = try Fixture(way.service)
         let (transport, provider) = try fixture.provider(way.version)
-        try await provider.request(.send("a", to: "r", qos: .atLeastOnce, retain: true))
+        try await provider.request(.send("a", to: "r", qos: .atLeastOnce, .retained))
         let low = try await provider.messages(.subscribe("r", qos: .atMostOnce))
         let high = try await provider.messages(.subscribe("r", qos: .atLeastOnce))
         try await provider.request(.send("live", to: "r", qos: .atLeastOnce))

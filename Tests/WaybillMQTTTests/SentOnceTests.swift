@@ -17,7 +17,10 @@ struct SentOnceTests {
 
     private func once(_ text: String, isIdempotent: Bool = false) -> MQTTEntry {
         .command(
-            .send(qos: .atLeastOnce, isIdempotent: isIdempotent, isSentOnce: true),
+            .send(
+                qos: .atLeastOnce,
+                options: isIdempotent ? [.idempotent, .sentOnce] : [.sentOnce]
+            ),
             topic: "t",
             body: .bytes(Array(text.utf8))
         )
@@ -145,7 +148,10 @@ struct SentOnceTests {
             $0.reconnection.maximumDelay = .milliseconds(1)
         }
         func send(_ topic: String, isSentOnce: Bool) async throws {
-            let command = EntryCommand.send(qos: .atLeastOnce, isSentOnce: isSentOnce)
+            let command = EntryCommand.send(
+                qos: .atLeastOnce,
+                options: isSentOnce ? [.sentOnce] : []
+            )
             try await provider.request(.command(command, topic: topic, body: .bytes([0x61])))
         }
         try await provider.request(.connect)

@@ -88,10 +88,7 @@ struct ServerLimitTests {
         let provider = Provider<AnyEntry>(transport: transport)
         let plain = try await provider.messages(.subscribe(topic: "t", qos: .atLeastOnce))
         let shared = try await provider.messages(
-            AnyEntry.subscribe(
-                topics: ["t"],
-                options: SubscribeOptions(qos: .atLeastOnce, shareName: "g")
-            )
+            AnyEntry.subscribe(topics: ["t"], qos: .atLeastOnce, options: [.shareName("g")])
         )
         try await provider.request(.send(topic: "x", body: .none))
         try await waitUntil(moving: { clock.advance(by: .milliseconds(100)) }) {

@@ -2,6 +2,7 @@ import Testing
 import TransportTestSupport
 import Waybill
 import WaybillMQTT
+import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
@@ -16,7 +17,7 @@ struct StoredEntryTests {
         var failing: String?
 
         func adapt(_ request: inout Request, context: InterceptorContext) async throws {
-            guard case .send = request.command else { return }
+            guard request.command.kind == .send else { return }
             if request.topic == failing { throw WaybillError(.interceptorFailed, "no token") }
             request.headers = [request.needsToken ? "token" : "none": value]
         }
@@ -148,7 +149,7 @@ struct StoredEntryTests {
         let change: @Sendable (inout Request) -> Void
 
         func adapt(_ request: inout Request, context: InterceptorContext) async throws {
-            guard case .send = request.command else { return }
+            guard request.command.kind == .send else { return }
             change(&request)
         }
     }
@@ -156,8 +157,8 @@ struct StoredEntryTests {
     @Test("A message that interceptors make invalid waits for the next connection")
     func spoiled() async throws {
         let changes: [@Sendable (inout Request) -> Void] = [
-            { $0.command = .unsubscribe(UnsubscribeOptions()) }, { $0.topic = "a/#" },
-            { $0.command = .send(SendOptions(qos: .atLeastOnce, method: "PUT")) },
+            { $0.command = .unsubscribe }, { $0.topic = "a/#" },
+            { $0.command = .send(qos: .atLeastOnce, .method("PUT")) },
         ]
         for change in changes {
             _ = store.insert(StoredMessage(topic: "a", body: [0x78], qos: 1))

@@ -37,37 +37,37 @@ struct StoredPropertiesTests {
             testDescription: "response topic, correlation data and text",
             command: .send(
                 qos: .atLeastOnce,
-                responseTopic: "r",
-                correlationData: [0, 255],
-                isText: true
+                .responseTopic("r"),
+                .correlationData([0, 255]),
+                .payloadFormat(.text)
             ),
             publish: ("32 12 0001 74 8001 0B 08 0001 72 09 0002 00FF 01 01 78" as Hex).bytes
         ),
         Row(
             testDescription: "a response topic",
-            command: .send(qos: .atLeastOnce, responseTopic: "r"),
+            command: .send(qos: .atLeastOnce, .responseTopic("r")),
             publish: ("32 0B 0001 74 8001 04 08 0001 72 78" as Hex).bytes
         ),
         Row(
             testDescription: "correlation data of no bytes",
-            command: .send(qos: .atLeastOnce, correlationData: []),
+            command: .send(qos: .atLeastOnce, .correlationData([])),
             publish: ("32 0A 0001 74 8001 03 09 0000 78" as Hex).bytes
         ),
         Row(
             testDescription: "declared as bytes",
-            command: .send(qos: .exactlyOnce, isText: false),
+            command: .send(qos: .exactlyOnce, .payloadFormat(.bytes)),
             publish: ("34 09 0001 74 8001 02 01 00 78" as Hex).bytes
         ),
         Row(
             testDescription: "all that a send can have",
             command: .send(
                 qos: .exactlyOnce,
-                retain: true,
+                .retained,
                 // The longest interval: 136 years.
-                expiry: .seconds(4_294_967_295),
-                responseTopic: "r",
-                correlationData: [7],
-                isText: true
+                .expiry(.seconds(4_294_967_295)),
+                .responseTopic("r"),
+                .correlationData([7]),
+                .payloadFormat(.text)
             ),
             headers: ["Content-Type": "a/b", "k": "v", "k": "w"],
             publish: ("""
@@ -206,9 +206,9 @@ struct StoredPropertiesTests {
         try await waitUntil { store.messages().isEmpty || next.failures != [] }
         #expect(next.failures == [] && next.isComplete)
         await transport.shutdown()
-        var options: [UnsupportedOption?] = []
+        var options: [OptionName?] = []
         while let event = await events.next(), event.kind != .disconnected {
-            if event.kind == .sendFailed { options.append(event.error?.unsupportedOption) }
+            if event.kind == .sendFailed { options.append(event.error?.option) }
         }
         #expect(options == [.correlationData])
     }
@@ -226,9 +226,9 @@ struct StoredPropertiesTests {
         var events = transport.events.makeAsyncIterator()
         try await provider.connect()
         try await waitUntil { next.isComplete }
-        for option in [UnsupportedOption.correlationData, .isText] {
+        for option in [.correlationData, .payloadFormat] as [OptionName] {
             let failed = await take(to: .sendFailed, &events).last
-            #expect(failed?.error?.unsupportedOption == option)
+            #expect(failed?.error?.option == option)
         }
         #expect(next.failures == [])
         #expect(store.messages().map(\.body) == [[0x7A]])

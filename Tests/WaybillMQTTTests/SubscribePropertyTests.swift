@@ -28,45 +28,46 @@ private func bytes(_ hex: Hex) -> [UInt8] { hex.bytes }
     .timeLimit(.minutes(30))
 )
 struct SubscribePropertyTests {
-    static let rows: [(String, [String], SubscribeOptions, Headers, Hex)] = [
+    static let rows: [(String, [String], [SubscribeOption], Headers, Hex)] = [
         (
-            "an identifier of the transport", ["t"], SubscribeOptions(qos: .atLeastOnce), [:],
+            "an identifier of the transport", ["t"], [], [:],
             "82 09 0001 02 0B 01 0001 74 01"
         ),
         (
             "no identifier", ["t"],
-            SubscribeOptions(qos: .atLeastOnce, subscriptionIdentifier: .omitted), [:],
+            [.subscriptionIdentifier(.omitted)], [:],
             "82 07 0001 00 0001 74 01"
         ),
         (
             "a chosen identifier", ["t"],
-            SubscribeOptions(qos: .atLeastOnce, subscriptionIdentifier: 300), [:],
+            [.subscriptionIdentifier(300)], [:],
             "82 0A 0001 03 0B AC02 0001 74 01"
         ),
         (
             "the highest identifier", ["t"],
-            SubscribeOptions(qos: .atLeastOnce, subscriptionIdentifier: 268_435_455), [:],
+            [.subscriptionIdentifier(268_435_455)], [:],
             "82 0C 0001 05 0B FFFFFF7F 0001 74 01"
         ),
         (
-            "user properties", ["t"], SubscribeOptions(qos: .atLeastOnce), ["k": "v"],
+            "user properties", ["t"], [], ["k": "v"],
             "82 10 0001 09 0B 01 26 0001 6B 0001 76 0001 74 01"
         ),
         (
-            "a share name", ["t"], SubscribeOptions(qos: .atLeastOnce, shareName: "g"), [:],
+            "a share name", ["t"], [.shareName("g")], [:],
             "82 12 0001 02 0B 01 000A 24 7368617265 2F 67 2F 74 01"
         ),
         (
-            "two filters in one packet", ["a", "b"], SubscribeOptions(qos: .atLeastOnce), [:],
+            "two filters in one packet", ["a", "b"], [], [:],
             "82 0D 0001 02 0B 01 0001 61 01 0001 62 01"
         ),
         (
             "two filters without an identifier", ["a", "b"],
-            SubscribeOptions(qos: .atLeastOnce, subscriptionIdentifier: .omitted), [:],
+            [.subscriptionIdentifier(.omitted)], [:],
             "82 0B 0001 00 0001 61 01 0001 62 01"
         ),
         (
-            "two shared filters", ["a", "b"], SubscribeOptions(qos: .atLeastOnce, shareName: "g"),
+            "two shared filters", ["a", "b"],
+            [.shareName("g")],
             [:],
             """
             82 1F 0001 02 0B 01 000A 24 7368617265 2F 67 2F 61 01 000A 24 7368617265 2F 67 2F 62 01
@@ -74,12 +75,12 @@ struct SubscribePropertyTests {
         ),
         (
             "filters that overlap, each in a packet", ["a/+", "a/b"],
-            SubscribeOptions(qos: .atLeastOnce), [:],
+            [], [:],
             "82 0B 0001 02 0B 01 0003 612F2B 01 82 0B 0002 02 0B 02 0003 612F62 01"
         ),
         (
             "filters that overlap, with a chosen identifier", ["a/+", "a/b"],
-            SubscribeOptions(qos: .atLeastOnce, subscriptionIdentifier: 7), [:],
+            [.subscriptionIdentifier(7)], [:],
             "82 11 0001 02 0B 07 0003 612F2B 01 0003 612F62 01"
         ),
     ]
@@ -88,40 +89,45 @@ struct SubscribePropertyTests {
     func subscribe(
         _ name: String,
         _ topics: [String],
-        _ options: SubscribeOptions,
+        _ options: [SubscribeOption],
         _ headers: Headers,
         _ packet: Hex
     ) async throws {
         // Two packets are answered by two SUBACKs.
         let isDivided =
-            packet.bytes.count > 30 && options.shareName == nil || packet.bytes.count == 26
+            packet.bytes.count > 30 && options.isEmpty || packet.bytes.count == 26
         let single: Hex = topics.count == 1 ? "90 04 0001 00 01" : "90 05 0001 00 01 01"
         let suback: Hex = isDivided ? "90 04 0001 00 01 90 04 0002 00 01" : single
         let (script, transport, provider) = try connected(
             .expect(packet.bytes),
             .reply(suback.bytes)
         )
-        let entry = AnyEntry.subscribe(topics: topics, headers: headers, options: options)
+        let entry = AnyEntry.subscribe(
+            topics: topics,
+            headers: headers,
+            qos: .atLeastOnce,
+            options: options
+        )
         let messages = try await provider.messages(entry)
         #expect(messages.grantedQoS == .atLeastOnce)
         #expect(script.failures == [])
         await transport.shutdown()
     }
 
-    static let left: [(String, [String], UnsubscribeOptions, Headers, Hex, Hex)] = [
+    static let left: [(String, [String], [UnsubscribeOption], Headers, Hex, Hex)] = [
         (
-            "one", ["a"], UnsubscribeOptions(), [:], "A2 06 0001 00 0001 61", "B0 04 0001 00 00"
+            "one", ["a"], [], [:], "A2 06 0001 00 0001 61", "B0 04 0001 00 00"
         ),
         (
-            "two", ["a", "b"], UnsubscribeOptions(), [:], "A2 09 0001 00 0001 61 0001 62",
+            "two", ["a", "b"], [], [:], "A2 09 0001 00 0001 61 0001 62",
             "B0 05 0001 00 00 11"
         ),
         (
-            "user properties", ["a"], UnsubscribeOptions(), ["k": "v"],
+            "user properties", ["a"], [], ["k": "v"],
             "A2 0D 0001 07 26 0001 6B 0001 76 0001 61", "B0 04 0001 00 00"
         ),
         (
-            "a share name", ["t"], UnsubscribeOptions(shareName: "g"), [:],
+            "a share name", ["t"], [.shareName("g")], [:],
             "A2 0F 0001 00 000A 24 7368617265 2F 67 2F 74", "B0 04 0001 00 00"
         ),
     ]
@@ -130,7 +136,7 @@ struct SubscribePropertyTests {
     func unsubscribe(
         _ name: String,
         _ topics: [String],
-        _ options: UnsubscribeOptions,
+        _ options: [UnsubscribeOption],
         _ headers: Headers,
         _ packet: Hex,
         _ unsuback: Hex
@@ -223,12 +229,9 @@ struct SubscribePropertyTests {
             .reply(bytes("90 04 0001 00 01")),
             connack: "20 05 00 00 02 2A 00"
         )
-        let entry = AnyEntry.subscribe(
-            topic: "t",
-            options: SubscribeOptions(qos: .atLeastOnce, shareName: "g")
-        )
+        let entry = AnyEntry.subscribe(topic: "t", qos: .atLeastOnce, .shareName("g"))
         let error = await expectError(.unsupported) { try await provider.messages(entry) }
-        #expect(error?.unsupportedOption == .shareName)
+        #expect(error?.option == .shareName)
         let portable = provider.whenUnsupported(.ignore([.shareName]))
         _ = try await portable.messages(entry)
         #expect(script.failures == [])
@@ -244,10 +247,10 @@ struct SubscribePropertyTests {
         )
         let error = await expectError(.unsupported) {
             try await provider.messages(
-                .subscribe(topic: "t", options: SubscribeOptions(subscriptionIdentifier: 7))
+                .subscribe(topic: "t", .subscriptionIdentifier(7))
             )
         }
-        #expect(error?.unsupportedOption == .subscriptionIdentifier)
+        #expect(error?.option == .subscriptionIdentifier)
         _ = try await provider.messages(.subscribe(topics: ["a/+", "a/b"], qos: .atLeastOnce))
         #expect(script.failures == [])
         await transport.shutdown()
@@ -260,7 +263,7 @@ struct SubscribePropertyTests {
         let fixture = try Fixture()
         let (transport, provider) = try fixture.provider()
         let chosen = try await provider.messages(
-            .command(.subscribe(subscriptionIdentifier: 7), topic: "t/+")
+            .command(.subscribe(.subscriptionIdentifier(7)), topic: "t/+")
         )
         let plain = try await provider.messages(.subscribe("t/a", qos: .atMostOnce))
         for text in ["1", "2"] { try await provider.request(.send(text, to: "t/a")) }
@@ -272,19 +275,19 @@ struct SubscribePropertyTests {
         for topic in ["t/+/x", "t/a"] {
             await expectError(.invalidEntry) {
                 try await provider.messages(
-                    .command(.subscribe(subscriptionIdentifier: 7), topic: topic)
+                    .command(.subscribe(.subscriptionIdentifier(7)), topic: topic)
                 )
             }
         }
         // The same subscription once more, and after its end another one with the number.
         let again = try await provider.messages(
-            .command(.subscribe(subscriptionIdentifier: 7), topic: "t/+")
+            .command(.subscribe(.subscriptionIdentifier(7)), topic: "t/+")
         )
         again.cancel()
         chosen.cancel()
         try await provider.request(.command(.unsubscribe, topic: "t/+"))
         _ = try await provider.messages(
-            .command(.subscribe(subscriptionIdentifier: 7), topic: "u")
+            .command(.subscribe(.subscriptionIdentifier(7)), topic: "u")
         )
         await fixture.end(transport)
     }
@@ -317,10 +320,7 @@ struct SubscribePropertyTests {
         )
         let named = try await provider.messages(.subscribe(topic: "a/+", qos: .atLeastOnce))
         let unnamed = try await provider.messages(
-            .subscribe(
-                topic: "a/b",
-                options: SubscribeOptions(qos: .atLeastOnce, subscriptionIdentifier: .omitted)
-            )
+            .subscribe(topic: "a/b", qos: .atLeastOnce, .subscriptionIdentifier(.omitted))
         )
         #expect(try await texts(2, named) == ["1", "2"])
         #expect(try await texts(1, unnamed) == ["1"])
@@ -340,7 +340,7 @@ struct SubscribePropertyTests {
             transports.append(transport)
             streams.append(
                 try await provider.messages(
-                    .command(.subscribe(qos: .atLeastOnce, shareName: "workers"), topic: "job/+")
+                    .command(.subscribe(qos: .atLeastOnce, .shareName("workers")), topic: "job/+")
                 )
             )
         }
@@ -378,10 +378,7 @@ struct SubscribePropertyTests {
             .reply(bytes("90 04 0001 00 01"))
         )
         _ = try await provider.topicStyle(.dotted(prefix: "/topic/")).messages(
-            .subscribe(
-                topic: "a/b",
-                options: SubscribeOptions(qos: .atLeastOnce, shareName: "w.x")
-            )
+            .subscribe(topic: "a/b", qos: .atLeastOnce, .shareName("w.x"))
         )
         #expect(script.failures == [])
         await transport.shutdown()

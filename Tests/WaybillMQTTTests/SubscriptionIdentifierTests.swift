@@ -14,10 +14,7 @@ import WireTestSupport
 )
 struct SubscriptionIdentifierTests {
     private static func subscribe(_ topic: String, _ number: UInt32) -> AnyEntry {
-        .subscribe(
-            topic: topic,
-            options: SubscribeOptions(qos: .atLeastOnce, subscriptionIdentifier: .number(number))
-        )
+        .subscribe(topic: topic, qos: .atLeastOnce, .subscriptionIdentifier(.number(number)))
     }
 
     @Test("An automatic number is taken for filters with a common topic, and free for others")

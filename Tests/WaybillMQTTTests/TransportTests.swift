@@ -81,10 +81,8 @@ struct TransportTests {
         let fixture = try Fixture()
         let (transport, provider) = try fixture.provider()
         let messages = try await provider.messages(.subscribe())
-        var options = SendOptions(qos: .atLeastOnce)
-        options.expiry = .seconds(90)
         let entry = MQTTEntry.command(
-            .send(options),
+            .send(qos: .atLeastOnce, .expiry(.seconds(90))),
             topic: "t",
             body: .json(["a": 1]),
             headers: ["b": "1", "a": "2", "b": "3"]
@@ -207,7 +205,7 @@ struct TransportTests {
             $0.password = "wrong"
         }
         await expectError(.unauthorized) { try await provider.request(.connect) }
-        try await provider.request(.command(.connect(userName: "ada", password: "secret")))
+        try await provider.request(.command(.connect(.userName("ada"), .password("secret"))))
         await fixture.end(wrong)
     }
 
@@ -220,7 +218,7 @@ struct TransportTests {
         for (name, isPolite) in [("polite", true), ("sudden", false)] {
             let transport = try fixture.transport(version) {
                 // A subscriber that comes after a retained will gets it, too.
-                $0.will = Will(topic: "will/\(name)", body: "gone", qos: .atLeastOnce, retain: true)
+                $0.will = Will(topic: "will/\(name)", body: "gone", qos: .atLeastOnce, .retained)
             }
             let provider = Provider<MQTTEntry>(transport: transport)
             try await provider.request(.connect)
@@ -247,7 +245,7 @@ struct TransportTests {
     func retained(way: Way) async throws {
         let fixture = try Fixture(way.service)
         let (transport, provider) = try fixture.provider(way.version)
-        try await provider.request(.send("kept", to: "a/b", qos: .atLeastOnce, retain: true))
+        try await provider.request(.send("kept", to: "a/b", qos: .atLeastOnce, .retained))
         var iterator = try await provider.messages(.subscribe("a/#")).makeAsyncIterator()
         let message = try #require(try await iterator.next())
         #expect(message.isRetained && message.text == "kept")
@@ -259,7 +257,7 @@ struct TransportTests {
         let fixture = try Fixture()
         let (transport, provider) = try fixture.provider()
         let messages = try await provider.messages(
-            .subscribe(qos: .atLeastOnce, acknowledgement: .manual)
+            .subscribe("t", qos: .atLeastOnce, .manualAcknowledgement)
         )
         try await provider.request(.send("1", qos: .atLeastOnce))
         try await provider.request(.send("2", qos: .atLeastOnce))

@@ -35,12 +35,11 @@ struct WaitingSendTests {
 
     private func send(
         _ provider: Provider<MQTTEntry>,
-        _ change: (inout SendOptions) -> Void = { _ in }
+        _ options: SendOption...
     ) -> Promise<Receipt> {
-        var options = SendOptions(qos: .atLeastOnce)
-        change(&options)
+        let command = EntryCommand.send(qos: .atLeastOnce, options: options)
         let result = Promise<Receipt>()
-        let entry = MQTTEntry.command(.send(options), topic: "t", body: .bytes([0x78]))
+        let entry = MQTTEntry.command(command, topic: "t", body: .bytes([0x78]))
         result.resolve { try await provider.request(entry) }
         return result
     }
@@ -90,9 +89,7 @@ struct WaitingSendTests {
     )
     func limits(isExpiry: Bool) async throws {
         let (transport, provider) = try client([], version: .v5)
-        let sending = send(provider) {
-            if isExpiry { $0.expiry = .seconds(50) } else { $0.timeout = .seconds(50) }
-        }
+        let sending = send(provider, isExpiry ? .expiry(.seconds(50)) : .timeout(.seconds(50)))
         await untilQuiet()
         await pass(49)
         #expect(sending.result == nil)
@@ -128,7 +125,7 @@ struct WaitingSendTests {
         let next = ScriptedByteStream.accepted(.expect(Self.publish))
         let (transport, provider) = try client([next])
         await provider.pause()
-        let sending = send(provider) { $0.timeout = .seconds(50) }
+        let sending = send(provider, .timeout(.seconds(50)))
         await untilQuiet()
         await pass(40)
         provider.resume()
@@ -154,9 +151,7 @@ struct WaitingSendTests {
         )
         let (transport, provider) = try client([next], version: .v5) { bare(&$0) }
         await provider.pause()
-        let sending = send(provider) {
-            $0.expiry = .seconds(50)
-        }
+        let sending = send(provider, .expiry(.seconds(50)))
         await untilQuiet()
         clock.advance(by: .milliseconds(500))
         await pass(40)
@@ -213,7 +208,7 @@ struct WaitingSendTests {
                     .reply(("20 02 00 05" as Hex).bytes)
                 )
                 let (transport, provider) = try scripted([refusal])
-                let sending = send(provider) { $0.waitsForConnection = true }
+                let sending = send(provider, .waitsForConnection)
                 await untilQuiet()
                 #expect(sending.result != nil)
                 await transport.shutdown()
@@ -225,7 +220,7 @@ struct WaitingSendTests {
     @Test("Switched off, a send fails with its connection")
     func off() async throws {
         let (transport, provider) = try client([])
-        let sending = send(provider) { $0.waitsForConnection = false }
+        let sending = send(provider, .waitsForConnection(false))
         await expectError(.connectionRefused) { try await sending.value() }
         await transport.shutdown()
         let (other, sender) = try client([]) { $0.offlineQueue.waitsForConnection = false }
@@ -237,12 +232,12 @@ struct WaitingSendTests {
     func withoutStore() async throws {
         let next = ScriptedByteStream.accepted(.expect(Self.publish), .reply(Self.puback))
         let (transport, provider) = try client([refused(), next]) { $0.store = nil }
-        let sending = send(provider) { $0.waitsForConnection = true }
+        let sending = send(provider, .waitsForConnection)
         try await pass { next.isComplete || next.failures != [] }
         _ = try await sending.value()
         await transport.shutdown()
         let (other, sender) = try client([]) { $0.store = nil }
-        let lost = send(sender) { $0.waitsForConnection = true }
+        let lost = send(sender, .waitsForConnection)
         await untilQuiet()
         await pass(30)
         let error = await expectError(.timedOut) { try await lost.value() }

@@ -30,7 +30,7 @@ struct AnswerTests {
         let transport = try server.transport("http://example.com/api", change)
         let provider = Provider<StreamEntry>(transport: transport)
         let error = await #expect(throws: WaybillError.self) {
-            if case .subscribe = entry.command {
+            if entry.command.kind == .subscribe {
                 _ = try await provider.messages(entry)
             } else {
                 try await provider.request(entry)

@@ -249,11 +249,9 @@ enum StreamEntry: EntryType {
 
     static func listen(
         _ topic: String = "events",
-        _ change: (inout SubscribeOptions) -> Void = { _ in }
+        _ options: SubscribeOption...
     ) -> StreamEntry {
-        var options = SubscribeOptions()
-        change(&options)
-        return .command(.subscribe(options), topic: topic)
+        .command(.subscribe(options: options), topic: topic)
     }
 
     static func post(_ body: EntryBody, to topic: String = "messages") -> StreamEntry {

@@ -100,7 +100,7 @@ struct LoopbackTests {
         let provider = Provider<StreamEntry>(transport: transport)
         for number in 1...5 { try await provider.request(.post(.text("\(number)"), to: "m")) }
         for (last, expected) in [("4", ["5"]), ("1", ["3", "4", "5"]), ("0", ["3", "4", "5"])] {
-            let heard = try await provider.messages(.listen("m") { $0.lastEventID = last })
+            let heard = try await provider.messages(.listen("m", .lastEventID(last)))
             var iterator = heard.makeAsyncIterator()
             for text in expected { #expect(try await iterator.next()?.text == text) }
         }
@@ -189,9 +189,7 @@ struct LoopbackTests {
         #expect(broker.faults.answers.isEmpty)
 
         func answer(to method: String, _ topic: String) async -> Int? {
-            var options = SendOptions()
-            options.method = method
-            let entry = StreamEntry.command(.send(options), topic: topic)
+            let entry = StreamEntry.command(.send(.method(method)), topic: topic)
             return status(await error { try await provider.request(entry) })
         }
         #expect(await answer(to: "DELETE", "x") == 405)

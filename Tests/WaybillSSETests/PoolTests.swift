@@ -11,9 +11,7 @@ import WireTestSupport
 @Suite("Event stream transport: connections of sends", .inSimulation, .timeLimit(.minutes(30)))
 struct PoolTests {
     private static func options(_ timeout: Duration) -> StreamEntry {
-        var options = SendOptions()
-        options.timeout = timeout
-        return .command(.send(options), topic: "messages", body: .text("x"))
+        .command(.send(.timeout(timeout)), topic: "messages", body: .text("x"))
     }
 
     @Test("Many sends at once share six connections, and none is lost")
@@ -221,10 +219,11 @@ struct PoolTests {
         let transport = try server.transport()
         let provider = Provider<StreamEntry>(transport: transport)
         try await provider.request(.post(.text("a")))
-        var options = SendOptions()
-        options.timeout = .seconds(10)
-        options.method = "PUT"
-        let entry = StreamEntry.command(.send(options), topic: "messages", body: .text("b"))
+        let entry = StreamEntry.command(
+            .send(.timeout(.seconds(10)), .method("PUT")),
+            topic: "messages",
+            body: .text("b")
+        )
         let send = Task { try await provider.request(entry) }
         try await waitUntil { server.requests.count == 2 }
         server.clock.advance(by: .seconds(6))

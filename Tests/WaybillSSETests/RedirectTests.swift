@@ -52,7 +52,7 @@ struct RedirectTests {
         ])
         let transport = try server.transport()
         try await Provider<StreamEntry>(transport: transport).request(
-            .command(.send(method: method), topic: "x", body: .text("body"))
+            .command(.send(.method(method)), topic: "x", body: .text("body"))
         )
         let last = try #require(server.requests.last)
         #expect(last.head.method == expected)

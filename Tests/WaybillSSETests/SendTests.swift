@@ -52,9 +52,7 @@ struct SendTests {
         ])
         let transport = try server.transport()
         let provider = Provider<StreamEntry>(transport: transport)
-        var options = SendOptions()
-        options.method = "PUT"
-        let put = StreamEntry.command(.send(options), topic: "t", body: .text("x"))
+        let put = StreamEntry.command(.send(.method("PUT")), topic: "t", body: .text("x"))
         try await provider.request(put)
         try await provider.request(put)
         #expect(server.requests.map(\.head.method) == ["PUT", "PUT", "PUT"])
@@ -70,14 +68,12 @@ struct SendTests {
         }
         #expect(loss?.code == .connectionLost)
         await half.shutdown()
-        options.method = "CONNECT"
-        let tunnel = StreamEntry.command(.send(options), topic: "t")
+        let tunnel = StreamEntry.command(.send(.method("CONNECT")), topic: "t")
         let unsupported = await #expect(throws: WaybillError.self) {
             try await provider.request(tunnel)
         }
         #expect(unsupported?.code == .unsupported)
-        options.method = "P T"
-        let bad = StreamEntry.command(.send(options), topic: "t")
+        let bad = StreamEntry.command(.send(.method("P T")), topic: "t")
         let refused = await #expect(throws: WaybillError.self) { try await provider.request(bad) }
         #expect(refused?.code == .invalidEntry)
         await transport.shutdown()

@@ -21,10 +21,8 @@ struct StoredPostTests {
         key: String? = "k",
         method: String? = nil
     ) -> StreamEntry {
-        var options = SendOptions()
-        options.method = method
-        return .command(
-            .send(options),
+        .command(
+            .send(options: method.map { [.method($0)] } ?? []),
             topic: "messages",
             body: .text(body),
             headers: key.map { ["Idempotency-Key": $0] } ?? [:]

@@ -51,9 +51,7 @@ struct StoredProgressTests {
         for _ in 0..<2 { _ = try await messages.next() }
         #expect(store.lastEventID(of: "prices") == nil)
         store.setLastEventID("9", of: "others")
-        var options = SubscribeOptions()
-        options.lastEventID = ""
-        _ = try await provider.messages(.command(.subscribe(options), topic: "others"))
+        _ = try await provider.messages(.listen("others", .lastEventID("")))
         #expect(asked(server) == ["7", nil])
         await transport.shutdown()
     }

@@ -109,7 +109,7 @@ struct StreamEventTests {
         let transport = try server.transport()
         var iterator = transport.events.makeAsyncIterator()
         let messages = try await Provider<StreamEntry>(transport: transport).messages(
-            .listen("t") { $0.buffering = BufferPolicy(.dropOldest, messageLimit: 1) }
+            .listen("t", .buffering(BufferPolicy(.dropOldest, messageLimit: 1)))
         )
         let dropped = await take(to: .dropped, &iterator).last
         #expect(dropped?.count == 2 && dropped?.byteCount == 3 && dropped?.topic == "t")

@@ -4,7 +4,9 @@ import Testing
 import TransportTestSupport
 import Waybill
 import WaybillLink
+import WaybillMQTT
 import WaybillSSE
+import WaybillSTOMP
 import WaybillTesting
 import WireCore
 import WireTestSupport
@@ -195,10 +197,7 @@ struct StreamTests {
         ])
         let transport = try server.transport()
         let messages = try await Provider<StreamEntry>(transport: transport).messages(
-            .listen {
-                $0.eventTypes = ["b", "message"]
-                $0.lastEventID = "41"
-            }
+            .listen("events", .eventTypes(["b", "message"]), .lastEventID("41"))
         )
         #expect(try await collect(2, messages).map(\.text) == ["2", "3"])
         #expect(server.requests.first?.head.headers.first("last-event-id") == "41")
@@ -309,8 +308,8 @@ struct StreamTests {
             (.ack(.init(.text(WireName("1")))), .unsupported),
             (.begin(transaction: "t"), .unsupported),
             (.send(qos: .exactlyOnce), .unsupported),
-            (.send(qos: .atMostOnce, retain: true), .unsupported),
-            (.connect(userName: "u"), .unsupported),
+            (.send(qos: .atMostOnce, .retained), .unsupported),
+            (.connect(.userName("u")), .unsupported),
         ]
         for (command, code) in rows {
             let error = await #expect(throws: WaybillError.self) {
@@ -320,7 +319,7 @@ struct StreamTests {
             }
             #expect(error?.code == code, "\(command.name)")
         }
-        for command in [EntryCommand.subscribe(qos: .exactlyOnce), .subscribe(ackMode: .client)] {
+        for command in [EntryCommand.subscribe(qos: .exactlyOnce), .subscribe(.ackMode(.client))] {
             let error = await #expect(throws: WaybillError.self) {
                 try await provider.messages(.command(command, topic: "t"))
             }

@@ -17,7 +17,8 @@ struct TokenTests {
         let provider = Provider<StreamEntry>(transport: transport)
         var streams: [Messages<Message>] = []
         for count in 1...2 {
-            streams.append(try await provider.messages(.listen { $0.waitsForConnection = true }))
+            let entry = StreamEntry.listen("events", .waitsForConnection)
+            streams.append(try await provider.messages(entry))
             try await waitUntil { server.requests.count == count }
         }
         for number in 0..<2 {

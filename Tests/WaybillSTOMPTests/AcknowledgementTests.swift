@@ -17,13 +17,15 @@ struct AcknowledgementTests {
         let (transport, provider) = try fixture.provider()
         try await fill(provider, 4)
         do {
-            let messages = try await provider.messages(.subscribe("/queue/t", .clientIndividual))
+            let messages = try await provider.messages(
+                .subscribe("/queue/t", .ackMode(.clientIndividual))
+            )
             // After the app has taken two messages, the stream requests the fourth. The third waits in the stream.
             var iterator = messages.makeAsyncIterator()
             #expect(try await iterator.next()?.text == "1")
             #expect(try await iterator.next()?.text == "2")
         }
-        let again = try await provider.messages(.subscribe("/queue/t", .clientIndividual))
+        let again = try await provider.messages(.subscribe("/queue/t", .ackMode(.clientIndividual)))
         let heard = try await take(2, again)
         #expect(heard.map(\.text) == ["3", "4"])
         #expect(heard.allSatisfy { $0.isDuplicate && $0.qos == .atLeastOnce })
@@ -40,7 +42,7 @@ struct AcknowledgementTests {
         let (transport, provider) = try fixture.provider()
         try await fill(provider, 3)
         let messages = try await provider.messages(
-            .subscribe("/queue/t", .clientIndividual, .manual)
+            .subscribe("/queue/t", .ackMode(.clientIndividual), .manualAcknowledgement)
         )
         let ids = try await take(3, messages).compactMap(\.id)
         #expect(ids.count == 3)
@@ -61,14 +63,14 @@ struct AcknowledgementTests {
         let (transport, provider) = try fixture.provider()
         try await fill(provider, 3)
         let messages = try await provider.messages(
-            .subscribe("/queue/t", .clientIndividual, .manual)
+            .subscribe("/queue/t", .ackMode(.clientIndividual), .manualAcknowledgement)
         )
         let ids = try await take(3, messages).compactMap(\.id)
         try await provider.request(.ack(ids[1]))
         fixture.broker.dropConnections()
         await expectError(.connectionLost) { for try await _ in messages {} }
         // The acknowledgement ids belong to the lost connection.
-        let again = try await provider.messages(.subscribe("/queue/t", .clientIndividual))
+        let again = try await provider.messages(.subscribe("/queue/t", .ackMode(.clientIndividual)))
         await expectError(.invalidEntry) { try await provider.request(.ack(ids[0])) }
         let heard = try await take(2, again)
         #expect(heard.map(\.text) == ["1", "3"])
@@ -81,7 +83,9 @@ struct AcknowledgementTests {
         let fixture = try Fixture(service)
         let (transport, provider) = try fixture.provider()
         try await fill(provider, 5)
-        let messages = try await provider.messages(.subscribe("/queue/t", .client, .manual))
+        let messages = try await provider.messages(
+            .subscribe("/queue/t", .ackMode(.client), .manualAcknowledgement)
+        )
         let ids = try await take(5, messages).compactMap(\.id)
         try await provider.request(.ack(ids[2]))
         // The cumulative acknowledgement covered the earlier messages, on the client as on the server.
@@ -98,7 +102,7 @@ struct AcknowledgementTests {
         let (transport, provider) = try fixture.provider()
         let buffering = BufferPolicy(.fail, messageLimit: 4)
         let messages = try await provider.messages(
-            .subscribe("/queue/t", .client, .manual, buffering: buffering)
+            .subscribe("/queue/t", .ackMode(.client), .manualAcknowledgement, .buffering(buffering))
         )
         for round in 0..<10 {
             try await fill(provider, 3)
@@ -147,7 +151,7 @@ struct AcknowledgementTests {
         let (transport, provider) = try fixture.provider()
         try await fill(provider, 2)
         let messages = try await provider.messages(
-            .subscribe("/queue/t", .clientIndividual, .manual)
+            .subscribe("/queue/t", .ackMode(.clientIndividual), .manualAcknowledgement)
         )
         let ids = try await take(2, messages).compactMap(\.id)
         try await provider.request(.begin("x"))
@@ -173,9 +177,9 @@ struct AcknowledgementTests {
         let messages = try await provider.messages(
             .subscribe(
                 "/queue/t",
-                .clientIndividual,
-                .manual,
-                buffering: BufferPolicy(.fail, messageLimit: 2)
+                .ackMode(.clientIndividual),
+                .manualAcknowledgement,
+                .buffering(BufferPolicy(.fail, messageLimit: 2))
             )
         )
         for round in 0..<10 {
@@ -193,7 +197,9 @@ struct AcknowledgementTests {
         let fixture = try Fixture()
         let (transport, provider) = try fixture.provider { $0.versions = [.v1_0] }
         try await fill(provider, 1)
-        let messages = try await provider.messages(.subscribe("/queue/t", .client, .manual))
+        let messages = try await provider.messages(
+            .subscribe("/queue/t", .ackMode(.client), .manualAcknowledgement)
+        )
         let id = try #require(try await take(1, messages).first?.id)
         await expectError(.unsupported) { try await provider.request(.nack(id)) }
         await expectError(.invalidEntry) {
@@ -215,7 +221,7 @@ struct AcknowledgementTests {
         let fixture = try Fixture()
         let (transport, provider) = try fixture.provider()
         let buffering = BufferPolicy(.fail, messageLimit: 2)
-        let messages = try await provider.messages(.subscribe("t", buffering: buffering))
+        let messages = try await provider.messages(.subscribe("t", .buffering(buffering)))
         for number in 1...3 { try await provider.request(.send("\(number)", to: "t")) }
         var heard: [String] = []
         await expectError(.slowConsumer) {
@@ -229,7 +235,7 @@ struct AcknowledgementTests {
 
         let single = BufferPolicy(.fail, messageLimit: 1)
         let one = try await provider.messages(
-            .subscribe("/queue/t", .clientIndividual, buffering: single)
+            .subscribe("/queue/t", .ackMode(.clientIndividual), .buffering(single))
         )
         try await provider.request(.send("x"))
         #expect(try await texts(1, one) == ["x"])
@@ -244,8 +250,8 @@ struct AcknowledgementTests {
         let messages = try await provider.messages(
             .subscribe(
                 "/queue/t",
-                .clientIndividual,
-                buffering: BufferPolicy(.fail, messageLimit: 3)
+                .ackMode(.clientIndividual),
+                .buffering(BufferPolicy(.fail, messageLimit: 3))
             )
         )
         // The app can still read the buffered messages. The subscription has ended, and the queue has all messages
@@ -266,7 +272,11 @@ struct AcknowledgementTests {
         let (transport, provider) = try fixture.provider()
         let (sender, sending) = try fixture.provider()
         let messages = try await provider.messages(
-            .subscribe("/queue/t", ackMode, buffering: BufferPolicy(.holdBack, messageLimit: 3))
+            .subscribe(
+                "/queue/t",
+                .ackMode(ackMode),
+                .buffering(BufferPolicy(.holdBack, messageLimit: 3))
+            )
         )
         for number in 1...50 { try await sending.request(.send("\(number)")) }
         #expect(try await texts(50, messages) == (1...50).map { "\($0)" })

@@ -28,7 +28,7 @@ import WaybillTesting
         buffering.messageLimit = -1
         buffering.byteLimit = -1
         let messages = try await provider.messages(
-            .subscribe("/queue/t", .clientIndividual, buffering: buffering)
+            .subscribe("/queue/t", .ackMode(.clientIndividual), .buffering(buffering))
         )
         for number in 1...2 {
             try await provider.request(.send("\(number)"))
@@ -46,14 +46,18 @@ import WaybillTesting
         let (transport, provider) = try fixture.provider()
         for number in 0..<4 { try await provider.request(.send("body\(number)")) }
         let narrow = BufferPolicy(.fail, byteLimit: 14)
-        let messages = try await provider.messages(.subscribe("/queue/t", mode, buffering: narrow))
+        let messages = try await provider.messages(
+            .subscribe("/queue/t", .ackMode(mode), .buffering(narrow))
+        )
         // The first message confirms the subscription, and the others come while the app takes none.
         await untilQuiet()
         await expectError(.slowConsumer) { for try await _ in messages {} }
         // A limit applies only to waiting messages: a consumer that keeps up gets any number. A single message may
         // exceed the byte limit.
         let wide = BufferPolicy(.fail, byteLimit: 20)
-        let again = try await provider.messages(.subscribe("/queue/t", mode, buffering: wide))
+        let again = try await provider.messages(
+            .subscribe("/queue/t", .ackMode(mode), .buffering(wide))
+        )
         #expect(try await texts(4, again).count == 4)
         for body in ["long long long long long", "short", "another"] {
             try await provider.request(.send(body))
@@ -79,7 +83,12 @@ import WaybillTesting
         )
         let (_, provider) = try scripted([script])
         let messages = try await provider.messages(
-            .subscribe("t", .client, .manual, buffering: BufferPolicy(.fail, messageLimit: 1))
+            .subscribe(
+                "t",
+                .ackMode(.client),
+                .manualAcknowledgement,
+                .buffering(BufferPolicy(.fail, messageLimit: 1))
+            )
         )
         for _ in 0..<2 {
             let id = try #require(try await take(1, messages).first?.id)

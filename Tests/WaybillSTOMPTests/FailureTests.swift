@@ -61,16 +61,7 @@ import WireTestSupport
         fixture.broker.faults.withholdsReceipts = true
         let (transport, provider) = try fixture.provider()
         let messages = try await provider.messages(
-            .command(
-                .subscribe(
-                    {
-                        var options = SubscribeOptions()
-                        options.asksForReceipt = false
-                        return options
-                    }()
-                ),
-                topic: "t"
-            )
+            .subscribe("t", .receipt(.none))
         )
         let pending = Task { try await provider.request(.send("x", to: "t")) }
         // The message has arrived. Its receipt will not come.

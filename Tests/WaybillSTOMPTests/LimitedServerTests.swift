@@ -33,7 +33,7 @@ struct LimitedServerTests {
         let events = transport.events
         Task {
             for await event in events where event.kind == .unsupported {
-                found.append(event.error?.unsupportedOption?.name ?? "")
+                found.append(event.error?.option?.description ?? "")
             }
         }
         return found
@@ -80,7 +80,7 @@ struct LimitedServerTests {
         // What came meanwhile is still there.
         #expect(try await texts(3, messages) == ["a", "b"])
         // An entry that asks for a receipt does not end without one.
-        let asking = Task { try await provider.request(.send("z", to: "t", asksForReceipt: true)) }
+        let asking = Task { try await provider.request(.send("z", to: "t", .receipt(.automatic))) }
         await untilQuiet()
         clock.advance(by: .seconds(15))
         let error = await expectError(.timedOut) { try await asking.value }
@@ -186,7 +186,7 @@ struct LimitedServerTests {
         )
         let (transport, provider) = try client(script)
         let limits = Self.limits(of: transport)
-        let messages = try await provider.messages(.subscribe("t", .clientIndividual))
+        let messages = try await provider.messages(.subscribe("t", .ackMode(.clientIndividual)))
         let taken = try await take(2, messages)
         #expect(taken.map(\.text) == ["a", "b"] && taken.allSatisfy { $0.qos == .atMostOnce })
         await untilQuiet()

@@ -50,7 +50,7 @@
     private func ask(_ provider: Provider<STOMPEntry>) async throws -> Message {
         // Long enough for a slow machine to subscribe for the reply.
         try await provider.request(
-            .command(.send(timeout: .milliseconds(50)), topic: "/topic/ask"),
+            .command(.send(.timeout(.milliseconds(50))), topic: "/topic/ask"),
             as: Message.self
         )
     }

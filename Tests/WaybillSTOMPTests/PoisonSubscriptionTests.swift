@@ -57,7 +57,7 @@ struct PoisonSubscriptionTests {
             try await provider.messages(.subscribe("/queue/a")),
             try await provider.messages(.subscribe("/queue/b")),
         ]
-        try await provider.request(.send("", to: "go", asksForReceipt: false))
+        try await provider.request(.send("", to: "go", .receipt(.none)))
         try await play([first] + next)
         return (transport, messages)
     }

@@ -212,7 +212,7 @@ struct ReplyTests {
             second,
             clock: clock
         ) { $0.replyDestination = queue }
-        let entry = STOMPEntry.send("x", asksForReceipt: false)
+        let entry = STOMPEntry.send("x", .receipt(.none))
         #expect(try await provider.request(entry, as: String.self) == "y")
         #expect(second.failures == [] && transport.pendingReplies.count == 0)
         try await close(transport, clock)
@@ -252,23 +252,22 @@ struct ReplyTests {
     func refusedBefore() async throws {
         let transport = try STOMPTransport()
         let provider = Provider<STOMPEntry>(transport: transport)
-        var options = SendOptions()
-        options.correlationData = [0xFF]
-        var entries: [(STOMPEntry, WaybillError.Code)] = [
-            (.command(.send(options), topic: "t"), .invalidEntry),
+        let unreadable = EntryCommand.send(.correlationData([0xFF]))
+        let answerable = EntryCommand.send(.correlationData([0xFF]), .responseTopic("r"))
+        let entries: [(STOMPEntry, WaybillError.Code)] = [
+            (.command(unreadable, topic: "t"), .invalidEntry),
+            (.command(answerable, topic: "t"), .invalidEntry),
             (.send("x", headers: ["reply-to": "/queue/r"]), .invalidEntry),
             (.send("x", headers: ["correlation-id": "1"]), .invalidEntry),
             (.send("x", headers: ["transaction": "1"]), .unsupported),
             (.connect, .unsupported),
         ]
-        options.responseTopic = "r"
-        entries.append((.command(.send(options), topic: "t"), .invalidEntry))
         for (entry, code) in entries {
             await expectError(code) { try await provider.request(entry, as: String.self) }
         }
         // The byte FF is not UTF-8, so no header can carry it.
         await expectError(.invalidEntry) {
-            try await provider.request(.command(.send(options), topic: "t"))
+            try await provider.request(.command(answerable, topic: "t"))
         }
         #expect("\(transport.states.current)" == "idle")
     }

@@ -2,6 +2,7 @@ import STOMPWire
 import Testing
 import TransportTestSupport
 import Waybill
+import WaybillMQTT
 import WaybillSTOMP
 import WaybillTesting
 
@@ -15,8 +16,8 @@ import WaybillTesting
             }
             let messages = try await provider.messages(.subscribe("t"))
             try await provider.request(.send("default", to: "t"))
-            try await provider.request(.send("yes", to: "t", asksForReceipt: true))
-            try await provider.request(.send("no", to: "t", asksForReceipt: false))
+            try await provider.request(.send("yes", to: "t", .receipt(.automatic)))
+            try await provider.request(.send("no", to: "t", .receipt(.none)))
             try await provider.request(
                 .command(.send(qos: .atLeastOnce), topic: "t", body: .text("qos"))
             )
@@ -158,9 +159,12 @@ import WaybillTesting
             }()
         )
         let provider = Provider<STOMPEntry>(transport: transport)
-        var options = ConnectOptions(userName: "ada", password: "s")
-        options.keepAlive = .seconds(3)
-        let receipt = try await provider.request(.command(.connect(options), headers: ["x": "1"]))
+        let connect = EntryCommand.connect(
+            .userName("ada"),
+            .password("s"),
+            .keepAlive(.seconds(3))
+        )
+        let receipt = try await provider.request(.command(connect, headers: ["x": "1"]))
         #expect(receipt.reason == "STOMP 1.2, demo/1")
         #expect(receipt.headers["server"] == "demo/1")
         await transport.shutdown()
@@ -197,36 +201,28 @@ import WaybillTesting
         var testDescription: String { name }
     }
 
-    private static func send(_ change: (inout SendOptions) -> Void) -> STOMPEntry {
-        var options = SendOptions()
-        change(&options)
-        return .command(.send(options), topic: "t")
-    }
-
-    private static func subscribe(_ change: (inout SubscribeOptions) -> Void) -> STOMPEntry {
-        var options = SubscribeOptions()
-        change(&options)
-        return .command(.subscribe(options), topic: "t")
-    }
-
     static let rows: [Row] = [
-        Row(name: "retain", entry: send { $0.retain = true }, code: .unsupported),
-        Row(name: "QoS 2", entry: send { $0.qos = .exactlyOnce }, code: .unsupported),
-        Row(name: "expiry", entry: send { $0.expiry = .seconds(1) }, code: .unsupported),
+        Row(name: "retained", entry: .send("x", to: "t", .retained), code: .unsupported),
         Row(
-            name: "QoS 2 of a subscription",
-            entry: subscribe { $0.qos = .exactlyOnce },
+            name: "QoS 2",
+            entry: .command(.send(qos: .exactlyOnce), topic: "t"),
             code: .unsupported
         ),
-        Row(name: "noLocal", entry: subscribe { $0.noLocal = true }, code: .unsupported),
+        Row(name: "expiry", entry: .send("x", to: "t", .expiry(.seconds(1))), code: .unsupported),
+        Row(
+            name: "QoS 2 of a subscription",
+            entry: .command(.subscribe(qos: .exactlyOnce), topic: "t"),
+            code: .unsupported
+        ),
+        Row(name: "noLocal", entry: .subscribe("t", .noLocal), code: .unsupported),
         Row(
             name: "retain handling",
-            entry: subscribe { $0.retainHandling = .doNotSend },
+            entry: .subscribe("t", .retainHandling(.doNotSend)),
             code: .unsupported
         ),
         Row(
             name: "manual in auto mode",
-            entry: .subscribe("t", .auto, .manual)
+            entry: .subscribe("t", .ackMode(.auto), .manualAcknowledgement)
         ),
         Row(name: "unknown ack mode", entry: .subscribe("t", headers: ["ack": "later"])),
         Row(name: "empty destination", entry: .send("x", to: "")),
@@ -252,21 +248,21 @@ import WaybillTesting
         ),
         Row(
             name: "client identifier",
-            entry: .command(.connect(ConnectOptions(clientIdentifier: "c"))),
+            entry: .command(.connect(.clientIdentifier("c"))),
             code: .unsupported
         ),
         Row(
             name: "will",
-            entry: .command(.connect(ConnectOptions(will: Will(topic: "w", body: "x")))),
+            entry: .command(.connect(.will(Will(topic: "w", body: "x")))),
             code: .unsupported
         ),
         Row(
             name: "clean start",
-            entry: .command(.connect(ConnectOptions(cleanStart: true))),
+            entry: .command(.connect(.cleanStart(true))),
             code: .unsupported
         ),
-        Row(name: "line break in a login", entry: .command(.connect(userName: "a\nb"))),
-        Row(name: "NUL in a passcode", entry: .command(.connect(userName: "a", password: "\0"))),
+        Row(name: "line break in a login", entry: .command(.connect(.userName("a\nb")))),
+        Row(name: "NUL in a passcode", entry: .command(.connect(.userName("a"), .password("\0")))),
         Row(
             name: "heart-beat as a header",
             entry: .command(.connect, headers: ["heart-beat": "1,1"])
@@ -300,7 +296,7 @@ import WaybillTesting
         _ entry: STOMPEntry,
         _ provider: Provider<STOMPEntry>
     ) async throws {
-        if case .subscribe = entry.command {
+        if entry.command.kind == .subscribe {
             _ = try await provider.messages(entry)
         } else {
             try await provider.request(entry)
@@ -323,7 +319,7 @@ import WaybillTesting
         let (transport, provider) = try fixture.provider()
         try await provider.request(.connect)
         for row in Self.rows {
-            if case .connect = row.entry.command { continue }
+            if row.entry.command.kind == .connect { continue }
             let code = row.code == .notConnected ? .invalidEntry : row.code
             await expectError(code) { try await perform(row.entry, provider) }
         }

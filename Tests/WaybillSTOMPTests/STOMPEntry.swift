@@ -12,12 +12,10 @@ extension CommandEntry {
         _ text: String,
         to topic: String = "/queue/t",
         headers: Headers = [:],
-        asksForReceipt: Bool? = nil
+        _ options: SendOption...
     ) -> STOMPEntry {
-        var options = SendOptions()
-        options.asksForReceipt = asksForReceipt
-        return .command(
-            .send(options),
+        .command(
+            .send(options: options),
             topic: topic,
             body: .bytes(Array(text.utf8)),
             headers: headers
@@ -26,17 +24,10 @@ extension CommandEntry {
 
     static func subscribe(
         _ topic: String = "/queue/t",
-        _ ackMode: AckMode? = nil,
-        _ acknowledgement: AcknowledgementMode = .whenTaken,
-        buffering: BufferPolicy? = nil,
-        headers: Headers = [:]
+        headers: Headers = [:],
+        _ options: SubscribeOption...
     ) -> STOMPEntry {
-        let options = SubscribeOptions(
-            ackMode: ackMode,
-            buffering: buffering,
-            acknowledgement: acknowledgement
-        )
-        return .command(.subscribe(options), topic: topic, headers: headers)
+        .command(.subscribe(options: options), topic: topic, headers: headers)
     }
 
     static func unsubscribe(_ topic: String = "/queue/t") -> STOMPEntry {
@@ -44,11 +35,11 @@ extension CommandEntry {
     }
 
     static func ack(_ id: Message.ID, in transaction: String? = nil) -> STOMPEntry {
-        .command(.ack(id, transaction: transaction))
+        .command(.ack(id, options: transaction.map { [.transaction($0)] } ?? []))
     }
 
     static func nack(_ id: Message.ID, in transaction: String? = nil) -> STOMPEntry {
-        .command(.nack(id, transaction: transaction))
+        .command(.nack(id, options: transaction.map { [.transaction($0)] } ?? []))
     }
 
     static func begin(_ name: String) -> STOMPEntry { .command(.begin(transaction: name)) }

@@ -83,9 +83,9 @@ struct ScriptTests {
 
     @Test(
         "In the mode `client`, skipped messages are acknowledged as soon as all before them are",
-        arguments: [AcknowledgementMode.whenTaken, .manual]
+        arguments: [false, true]
     )
-    func skipped(mode: AcknowledgementMode) async throws {
+    func skipped(isManual: Bool) async throws {
         let long = String(repeating: "x", count: 100)
         // A server with `prefetch-count:1` sends nothing more before its ACK.
         let script = Self.accepted(
@@ -104,11 +104,18 @@ struct ScriptTests {
             $0.maximumBodySize = 64
             $0.receipts = .never
         }
+        let subscription = STOMPEntry.command(
+            .subscribe(
+                options: isManual
+                    ? [.ackMode(.client), .manualAcknowledgement] : [.ackMode(.client)]
+            ),
+            topic: "t"
+        )
         let heard = LineLog()
         let reading = Task {
-            for try await message in try await provider.messages(.subscribe("t", .client, mode)) {
+            for try await message in try await provider.messages(subscription) {
                 heard.append(message.text ?? "")
-                if mode == .manual, let id = message.id { try await provider.request(.ack(id)) }
+                if isManual, let id = message.id { try await provider.request(.ack(id)) }
             }
         }
         await untilQuiet()
@@ -140,7 +147,9 @@ struct ScriptTests {
         )
         let clock = ManualClock()
         let (transport, provider) = try scripted([first, second], clock: clock)
-        let messages = try await provider.messages(.subscribe("t", .clientIndividual, .manual))
+        let messages = try await provider.messages(
+            .subscribe("t", .ackMode(.clientIndividual), .manualAcknowledgement)
+        )
         let reader = Task {
             for try await message in messages {
                 try await provider.request(.ack(try #require(message.id)))
@@ -178,7 +187,7 @@ struct ScriptTests {
             .finish
         )
         let (transport, provider) = try scripted([first, second])
-        let messages = try await provider.messages(.subscribe("t", .clientIndividual))
+        let messages = try await provider.messages(.subscribe("t", .ackMode(.clientIndividual)))
         await expectError(.connectionLost) { try await provider.request(.send("x", to: "t")) }
         try await waitUntil { second.hasReached(5) || second.failures != [] }
         // Taken over the second connection, which does not know the message `a`.
@@ -270,7 +279,7 @@ struct ScriptTests {
         )
         let (_, provider) = try client(script)
         let messages = try await provider.messages(
-            .subscribe("t", .clientIndividual, headers: ["selector": "a = 1"])
+            .subscribe("t", headers: ["selector": "a = 1"], .ackMode(.clientIndividual))
         )
         try await provider.request(
             .command(
@@ -399,7 +408,7 @@ struct ScriptTests {
         )
         let (transport, provider) = try client(script, clock: clock)
         let messages = try await provider.messages(
-            .subscribe("t", buffering: BufferPolicy(.holdBack, messageLimit: 2))
+            .subscribe("t", .buffering(BufferPolicy(.holdBack, messageLimit: 2)))
         )
         clock.advance(by: .seconds(300))
         #expect("\(transport.states.current)" == "connected")
@@ -422,7 +431,7 @@ struct ScriptTests {
         )
         let (transport, provider) = try client(script)
         let messages = try await provider.messages(
-            .subscribe("t", buffering: BufferPolicy(.holdBack, messageLimit: 2))
+            .subscribe("t", .buffering(BufferPolicy(.holdBack, messageLimit: 2)))
         )
         // The clock stands still, so this call ends only with the RECEIPT.
         try await provider.request(.disconnect)

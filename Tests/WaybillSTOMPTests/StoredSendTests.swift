@@ -67,7 +67,7 @@ struct StoredSendTests {
         var failing: String?
 
         func adapt(_ request: inout Request, context: InterceptorContext) async throws {
-            guard case .send = request.command else { return }
+            guard request.command.kind == .send else { return }
             if request.body.text == failing { throw WaybillError(.interceptorFailed, "no token") }
             request.headers.append(name: "token", value: value)
         }
@@ -123,11 +123,11 @@ struct StoredSendTests {
         try await provider.request(.begin("tx"))
         let sending = Task {
             try await provider.request(
-                .send("x", headers: ["transaction": "tx"], asksForReceipt: true)
+                .send("x", headers: ["transaction": "tx"], .receipt(.automatic))
             )
         }
         await untilQuiet()
-        try await provider.request(.send("y", asksForReceipt: false))
+        try await provider.request(.send("y", .receipt(.none)))
         await untilQuiet()
         #expect(bodies == [] && script.failures == [] && script.isComplete)
         sending.cancel()

@@ -14,7 +14,7 @@ struct TransportTests {
         let (transport, provider) = try fixture.provider()
         try await provider.request(.connect)
         let count = try await callsBeforeNeighbour(atMost: 10_000) { number in
-            try await provider.request(.send("\(number)", asksForReceipt: false))
+            try await provider.request(.send("\(number)", .receipt(.none)))
         }
         #expect(count == 256)
         await fixture.end(transport)

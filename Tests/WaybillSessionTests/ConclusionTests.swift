@@ -22,11 +22,9 @@ struct ConclusionTests {
         _ lifecycle: Lifecycle,
         later: @Sendable () -> Void
     ) async throws -> Messages<Message> {
-        var options = SubscribeOptions()
-        options.waitsForConnection = true
+        let request = Request(topic: "t", command: .subscribe(.waitsForConnection))
         return try await lifecycle.requests.subscribe(
             request,
-            options,
             later: {
                 later()
                 return messages()

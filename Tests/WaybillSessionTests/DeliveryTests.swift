@@ -18,9 +18,9 @@ import WireCore
 
     private static let ack = Request(topic: nil, command: .ack(.init(.number(1))))
 
-    private func listener(_ mode: AcknowledgementMode = .whenTaken) -> MessageListener {
+    private func listener(_ options: SubscribeOption...) -> MessageListener {
         MessageListener(
-            SubscribeOptions(acknowledgement: mode),
+            .subscribe(options: options),
             buffering: BufferPolicy(.dropOldest),
             onLeave: { _ in },
             pressure: ReadingPressure { _ in }
@@ -60,7 +60,7 @@ import WireCore
     func removed() async throws {
         let acknowledger = Acknowledger()
         let manual = ManualDeliveries<Acknowledger>()
-        let listener = listener(.manual)
+        let listener = listener(.manualAcknowledgement)
         var iterator = listener.source.messages.makeAsyncIterator()
         for name in 1...3 { deliver(name, to: [listener], acknowledger, manual) }
         var ids: [Message.ID] = []
@@ -79,7 +79,7 @@ import WireCore
     func manual() async throws {
         let acknowledger = Acknowledger()
         let manual = ManualDeliveries<Acknowledger>()
-        let listener = listener(.manual)
+        let listener = listener(.manualAcknowledgement)
         var iterator = listener.source.messages.makeAsyncIterator()
         deliver(1, to: [listener], acknowledger, manual)
         deliver(2, to: [listener], acknowledger, manual)
@@ -105,7 +105,7 @@ import WireCore
     func refused() async throws {
         let acknowledger = Acknowledger()
         let manual = ManualDeliveries<Acknowledger>()
-        let listeners = [listener(.manual), listener()]
+        let listeners = [listener(.manualAcknowledgement), listener()]
         var iterators = listeners.map { $0.source.messages.makeAsyncIterator() }
         deliver(1, to: listeners, acknowledger, manual)
         let id = try #require(try await iterators[0].next()?.id)
@@ -119,7 +119,7 @@ import WireCore
     func dropped() {
         let acknowledger = Acknowledger()
         let manual = ManualDeliveries<Acknowledger>()
-        let listener = listener(.manual)
+        let listener = listener(.manualAcknowledgement)
         let messages = listener.source.messages
         deliver(1, to: [listener], acknowledger, manual)
         messages.cancel()
@@ -130,7 +130,7 @@ import WireCore
     func end() async throws {
         let acknowledger = Acknowledger()
         let manual = ManualDeliveries<Acknowledger>()
-        let listener = listener(.manual)
+        let listener = listener(.manualAcknowledgement)
         var iterator = listener.source.messages.makeAsyncIterator()
         deliver(1, to: [listener], acknowledger, manual)
         let id = try #require(try await iterator.next()?.id)
@@ -145,7 +145,7 @@ import WireCore
     func leaving() {
         let left = Locked([MessageSource]())
         let listener = MessageListener(
-            SubscribeOptions(),
+            .subscribe,
             buffering: BufferPolicy(.dropOldest),
             onLeave: { source in left.withLock { $0.append(source) } },
             pressure: ReadingPressure { _ in }

@@ -13,7 +13,7 @@ import WaybillSession
         ]
         for (overflow, reason, bytes) in cases {
             let listener = MessageListener(
-                SubscribeOptions(),
+                .subscribe,
                 buffering: BufferPolicy(overflow, messageLimit: 1),
                 topic: "t/#",
                 events: events,

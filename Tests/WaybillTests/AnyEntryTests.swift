@@ -3,7 +3,7 @@ import TransportTestSupport
 import Waybill
 import WaybillTesting
 
-/// Entries without a type of their own, and the retries and the timeout of a single entry.
+/// Entries without a type of their own, and the retries and the timeouts of a single one.
 @Suite(
     "Entries without a type, retries and timeouts of an entry",
     .inSimulation,
@@ -23,16 +23,16 @@ struct AnyEntryTests {
                 body: .text("on"),
                 headers: ["k": "v"],
                 qos: .atLeastOnce,
-                retain: true,
-                expiry: .seconds(9)
+                .idempotent,
+                .responseTopic("lamps/answers")
             )
         )
         mock.push("on", to: "lamps/hall")
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.text == "on")
         try await provider.request(.unsubscribe(topic: "lamps/+"))
-        try await provider.request(.disconnect(DisconnectOptions(timeout: .seconds(1))))
-        try await provider.request(.connect(ConnectOptions(cleanStart: true)))
+        try await provider.request(.disconnect(.timeout(.seconds(1))))
+        try await provider.request(.connect(.keepAlive(.seconds(9))))
 
         let requests = mock.requests
         #expect(
@@ -42,15 +42,19 @@ struct AnyEntryTests {
         )
         #expect(requests[1].topics == ["lamps/+"])
         #expect(requests[2].headers == ["k": "v"] && requests[2].body == "on")
-        guard case .send(let options) = requests[2].command else { return #expect(Bool(false)) }
-        #expect(options.qos == .atLeastOnce && options.retain && options.expiry == .seconds(9))
+        let send = requests[2].command
+        #expect(send == .send(qos: .atLeastOnce, .responseTopic("lamps/answers"), .idempotent))
+        #expect(send.qos == .atLeastOnce && send.isSet(.idempotent))
+        #expect(send[.responseTopic] == "lamps/answers")
+        #expect(requests[4].command[.timeout] == .seconds(1))
+        #expect(requests[5].command[.keepAlive] == .seconds(9))
     }
 
     @Test("An entry without a type shows neither body nor password")
     func secrets() {
         let entry = AnyEntry(
             topic: "t?token=s3cret",
-            command: .connect(password: "s3cret"),
+            command: .connect(.password("s3cret")),
             body: .text("s3cret"),
             headers: ["k": "s3cret"]
         )
@@ -105,28 +109,17 @@ struct AnyEntryTests {
 
     // MARK: Timeouts
 
-    @Test("An entry's timeout fills the options that have none")
+    @Test("A command states its own timeout; without one the transport's counts")
     func timeout() async throws {
         let mock = MockTransport().expect(.connect).expect(.send).expect(.subscribe)
             .expect(.disconnect)
         let provider = Provider<AnyEntry>(transport: mock)
-        func entry(_ command: EntryCommand) -> AnyEntry {
-            AnyEntry(topic: "t", command: command, timeout: .seconds(3))
-        }
-        try await provider.request(entry(.connect))
-        try await provider.request(entry(.send))
-        try await provider.request(entry(.send(timeout: .seconds(1))))
-        _ = try await provider.messages(entry(.subscribe))
-        try await provider.request(entry(.disconnect))
-        let timeouts = mock.requests.map { request -> Duration? in
-            switch request.command {
-            case .connect(let options): options.timeout
-            case .send(let options): options.timeout
-            case .subscribe(let options): options.timeout
-            case .disconnect(let options): options.timeout
-            default: nil
-            }
-        }
-        #expect(timeouts == [.seconds(3), .seconds(3), .seconds(1), .seconds(3), .seconds(3)])
+        try await provider.request(.connect(.timeout(.seconds(1))))
+        try await provider.request(.send(topic: "t"))
+        try await provider.request(.send(topic: "t", .timeout(.seconds(2))))
+        _ = try await provider.messages(.subscribe(topic: "t", .timeout(.seconds(3))))
+        try await provider.request(.disconnect(.timeout(.seconds(4))))
+        let timeouts = mock.requests.map { $0.command[.timeout] }
+        #expect(timeouts == [.seconds(1), nil, .seconds(2), .seconds(3), .seconds(4)])
     }
 }

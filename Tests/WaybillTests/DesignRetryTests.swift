@@ -35,15 +35,16 @@ import WaybillTesting
 
     private let log = Log()
 
-    private static let every: [(MockTransport.Command, EntryCommand)] = [
+    /// A kind that no transport of the package has.
+    private static let own = EntryCommand.Kind("own")
+
+    private static let every: [(EntryCommand.Kind, EntryCommand)] = [
         (.connect, .connect), (.send, .send), (.subscribe, .subscribe),
-        (.unsubscribe, .unsubscribe), (.begin, .begin(transaction: "x")),
-        (.commit, .commit(transaction: "x")), (.abort, .abort(transaction: "x")),
-        (.disconnect, .disconnect),
+        (.unsubscribe, .unsubscribe), (own, EntryCommand(own)), (.disconnect, .disconnect),
     ]
 
     private func perform(_ provider: Provider<PlainEntry>, _ entry: PlainEntry) async throws {
-        if case .subscribe = entry.command {
+        if entry.command.kind == .subscribe {
             _ = try await provider.messages(entry)
         } else {
             try await provider.request(entry)
@@ -134,15 +135,16 @@ import WaybillTesting
         arguments: [WaybillError.Code.timedOut, .connectionLost, .protocolViolation, .rejected]
     )
     func gate(code: WaybillError.Code) async throws {
-        for (options, isHarmless) in [
-            (SendOptions(), false), (SendOptions(isIdempotent: true), true),
-            (SendOptions(qos: .atLeastOnce), true), (SendOptions(qos: .exactlyOnce), true),
-        ] {
+        let commands: [(EntryCommand, Bool)] = [
+            (.send, false), (.send(.idempotent), true), (.send(qos: .atLeastOnce), true),
+            (.send(qos: .exactlyOnce), true),
+        ]
+        for (command, isHarmless) in commands {
             let mock = MockTransport().expect(.send, .failure(WaybillError(code, "")))
             let provider = Provider<PlainEntry>(transport: mock)
                 .intercepted(Marking(name: "a", log: log, decision: .retry(count: 1, delay: .zero)))
             await expectError(code) {
-                try await provider.request(PlainEntry(command: .send(options)))
+                try await provider.request(PlainEntry(command: command))
             }
             // The server has not carried out a refused request, so repeating it is harmless.
             #expect(mock.requests.count == (isHarmless || code == .rejected ? 2 : 1))

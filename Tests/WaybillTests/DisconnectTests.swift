@@ -76,8 +76,8 @@ struct DisconnectTests {
         let mock = MockTransport().expect(.disconnect).expect(.send, .silence)
         let provider = Provider<PlainEntry>(transport: mock)
             .intercepted(RetryPolicy(delay: .none))
-        let options = SendOptions(isIdempotent: true)
-        let sending = Task { try await provider.request(PlainEntry(command: .send(options))) }
+        let entry = PlainEntry(command: .send(.idempotent))
+        let sending = Task { try await provider.request(entry) }
         try await waitUntil { !mock.requests.isEmpty }
         try await provider.request(Self.disconnect)
         mock.dropConnection()

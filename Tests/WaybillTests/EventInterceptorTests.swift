@@ -106,10 +106,8 @@ struct EventInterceptorTests {
         let provider = Provider<TestEntry>(transport: mock, configuration: configuration)
             .intercepted(RetryPolicy(maximumAttempts: 3, delay: .constant(.seconds(60))))
         var iterator = provider.events.makeAsyncIterator()
-        var options = SendOptions()
-        options.isIdempotent = true
-        let request = Task { [options] in
-            try await provider.request(.send(.text("x"), options: options))
+        let request = Task {
+            try await provider.request(.send(.text("x"), command: .send(.idempotent)))
         }
         var retrying: TransportEvent?
         while retrying == nil, let event = await iterator.next() {

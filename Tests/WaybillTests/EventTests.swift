@@ -156,12 +156,11 @@ import WaybillTesting
         ]
     )
     func drops(overflow: BufferPolicy.Overflow, reason: TransportEvent.DropReason) async throws {
-        var options = SubscribeOptions()
-        options.buffering = BufferPolicy(overflow, messageLimit: 1)
+        let policy = BufferPolicy(overflow, messageLimit: 1)
         let mock = MockTransport().expect(.subscribe)
         var iterator = mock.events.makeAsyncIterator()
         let messages = try await mock.subscribe(
-            Request(topic: "t", command: .subscribe(options))
+            Request(topic: "t", command: .subscribe(.buffering(policy)))
         )
         for body in ["1", "22"] { mock.push(Payload(body), to: "t") }
         var dropped: TransportEvent?

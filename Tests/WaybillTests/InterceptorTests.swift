@@ -174,18 +174,16 @@ final class Log: Sendable {
     @Test("What may have arrived is sent again only if that does no harm")
     func idempotency() async throws {
         let lost = WaybillError(.timedOut, "no answer")
-        var idempotent = SendOptions()
-        idempotent.isIdempotent = true
-        for (options, attempts) in [
-            (SendOptions(), 1), (SendOptions(qos: .atLeastOnce), 3),
-            (SendOptions(qos: .exactlyOnce), 3),
-            (idempotent, 3),
-        ] {
+        let commands: [(EntryCommand, Int)] = [
+            (.send, 1), (.send(qos: .atLeastOnce), 3), (.send(qos: .exactlyOnce), 3),
+            (.send(.idempotent), 3),
+        ]
+        for (command, attempts) in commands {
             let mock = MockTransport().expect(.send, .failure(lost))
             let provider = Provider<TestEntry>(transport: mock)
                 .intercepted(Retrying(decision: .retry(count: 2, delay: .zero)))
             await expectError(.timedOut) {
-                try await provider.request(.send(.none, options: options))
+                try await provider.request(.send(.none, command: command))
             }
             #expect(mock.requests.count == attempts)
         }

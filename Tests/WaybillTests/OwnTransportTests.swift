@@ -20,7 +20,7 @@ import WireTestSupport
         var acknowledged: [Message.ID] { state.withLock { $0.acknowledged } }
 
         func perform(_ request: Request) async throws -> Receipt {
-            if case .ack(let id, _) = request.command { acknowledge(id) }
+            if request.command.kind == .ack { acknowledge(request.command.message) }
             return Receipt()
         }
 
@@ -30,10 +30,10 @@ import WireTestSupport
         }
 
         func subscribe(_ request: Request) async throws -> Messages<Message> {
-            guard case .subscribe(let options) = request.command else {
+            guard request.command.kind == .subscribe else {
                 throw WaybillError(.invalidEntry, "no subscription")
             }
-            let isManual = options.acknowledgement == .manual
+            let isManual = request.command[.manualAcknowledgement] == true
             let (messages, feed) = Messages<Message>.makeStream(
                 onTaken: { [weak self] message in
                     if !isManual { self?.acknowledge(message.id) }
@@ -50,17 +50,14 @@ import WireTestSupport
         func shutdown() async {}
     }
 
-    private func subscription(_ mode: AcknowledgementMode) -> Request {
-        Request(
-            topic: "a",
-            command: .subscribe(SubscribeOptions(qos: .atLeastOnce, acknowledgement: mode))
-        )
+    private func subscription(_ options: SubscribeOption...) -> Request {
+        Request(topic: "a", command: .subscribe(qos: .atLeastOnce, options: options))
     }
 
     @Test("Messages are acknowledged when they are taken, not before")
     func whenTaken() async throws {
         let transport = OwnTransport()
-        let messages = try await transport.subscribe(subscription(.whenTaken))
+        let messages = try await transport.subscribe(subscription())
         transport.push([
             Message(topic: "a", id: Message.ID("one")), Message(topic: "a", id: Message.ID(2)),
         ])
@@ -75,7 +72,7 @@ import WireTestSupport
     @Test("With several consumers a message is told of once, after all have taken it")
     func shared() async throws {
         let transport = OwnTransport()
-        let messages = try await transport.subscribe(subscription(.whenTaken))
+        let messages = try await transport.subscribe(subscription())
         var first = messages.makeAsyncIterator()
         var second = messages.makeAsyncIterator()
         transport.push([Message(topic: "a", id: Message.ID(1))])
@@ -88,7 +85,7 @@ import WireTestSupport
     @Test("By hand, the transport gets the id that it has given")
     func manual() async throws {
         let transport = OwnTransport()
-        let messages = try await transport.subscribe(subscription(.manual))
+        let messages = try await transport.subscribe(subscription(.manualAcknowledgement))
         transport.push([Message(topic: "a", id: Message.ID("m-1"))])
         var iterator = messages.makeAsyncIterator()
         let id = try #require(try await iterator.next()?.id)

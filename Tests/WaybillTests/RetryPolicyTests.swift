@@ -269,18 +269,18 @@ import WaybillTesting
         let error = refusal(status, isFromProxy: fromProxy, isOfUpgrade: ofUpgrade)
         var policy = RetryPolicy(delay: .none)
         policy.busyDelay = .zero
-        func count(_ options: SendOptions) async -> Int {
+        func count(_ command: EntryCommand) async -> Int {
             let mock = MockTransport().expect(.send, .failure(error))
             await expectError(.connectionRefused) {
                 try await Provider<PlainEntry>(transport: mock)
                     .intercepted(policy)
-                    .request(PlainEntry(command: .send(options)))
+                    .request(PlainEntry(command: command))
             }
             return mock.requests.count
         }
-        #expect(await count(SendOptions()) == attempts)
-        #expect(await count(SendOptions(isIdempotent: true)) == 3)
-        #expect(await count(SendOptions(qos: .atLeastOnce)) == 3)
+        #expect(await count(.send) == attempts)
+        #expect(await count(.send(.idempotent)) == 3)
+        #expect(await count(.send(qos: .atLeastOnce)) == 3)
     }
 
     @Test("Several policies stand one behind the other, one for each kind of error")
@@ -309,6 +309,14 @@ import WaybillTesting
     }
 }
 
+extension OptionName {
+    fileprivate static let kept = OptionKey<Bool>("kept")
+}
+
+extension SendOption {
+    fileprivate static var kept: Self { Self(.kept, true) }
+}
+
 /// A transport whose server keeps no messages, or whose protocol has no such thing.
 private struct WithoutRetain: Transport {
     let mock = MockTransport().expect(.send)
@@ -322,9 +330,9 @@ private struct WithoutRetain: Transport {
 
     func perform(_ request: Request) async throws -> Receipt {
         let receipt = try await mock.perform(request)
-        guard case .send(let options) = request.command, options.retain else { return receipt }
+        guard request.command.isSet(.kept) else { return receipt }
         var error = WaybillError(.unsupported, "no retained messages")
-        error.unsupportedOption = .retain
+        error.option = .kept
         error.isLimitOfServer = isLimitOfServer
         throw error
     }
@@ -338,11 +346,9 @@ struct OmittedOptionTests {
     )
     func learned(_ isLimitOfServer: Bool) async throws {
         let transport = WithoutRetain(isLimitOfServer: isLimitOfServer)
-        let provider = Provider<AnyEntry>(transport: transport).whenUnsupported(.ignore([.retain]))
-        for _ in 0..<2 { try await provider.request(.send(topic: "t", retain: true)) }
-        let asked = transport.mock.requests.map { request in
-            if case .send(let options) = request.command { options.retain } else { false }
-        }
+        let provider = Provider<AnyEntry>(transport: transport).whenUnsupported(.ignore([.kept]))
+        for _ in 0..<2 { try await provider.request(.send(topic: "t", .kept)) }
+        let asked = transport.mock.requests.map { $0.command.isSet(.kept) }
         #expect(asked == (isLimitOfServer ? [true, false, true, false] : [true, false, false]))
         await transport.shutdown()
     }

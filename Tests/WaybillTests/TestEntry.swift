@@ -4,7 +4,7 @@ import WaybillTesting
 /// An entry with a case for every command.
 enum TestEntry: EntryType {
     case connect
-    case send(EntryBody, headers: Headers = [:], options: SendOptions = SendOptions())
+    case send(EntryBody, headers: Headers = [:], command: EntryCommand = .send)
     case sendNowhere
     case subscribe(String = "t")
     case unsubscribe
@@ -21,7 +21,7 @@ enum TestEntry: EntryType {
     var command: EntryCommand {
         switch self {
         case .connect: .connect
-        case .send(_, _, let options): .send(options)
+        case .send(_, _, let command): command
         case .sendNowhere: .send
         case .subscribe: .subscribe
         case .unsubscribe: .unsubscribe

@@ -204,7 +204,7 @@ import WireTestSupport
             let provider = provider(mock, source, placement)
             let before = mock.requests.count
             for entry in entries {
-                if case .subscribe = entry.command {
+                if entry.command.kind == .subscribe {
                     _ = try await provider.messages(entry)
                 } else {
                     try await provider.request(entry)
@@ -213,8 +213,8 @@ import WireTestSupport
             return Array(mock.requests.dropFirst(before))
         }
         func options(_ request: Request) -> [String?] {
-            guard case .connect(let options) = request.command else { return [] }
-            return [options.userName, options.password]
+            guard request.command.kind == .connect else { return [] }
+            return [request.command[.userName], request.command[.password]]
         }
         let http = try await send(.bearer, .connect, .send, .subscribe)
         #expect(http.map(\.headers) == [[:], bearer(1), bearer(1)])
@@ -223,13 +223,13 @@ import WireTestSupport
         #expect(stomp.map(\.headers) == [["X-Token": "<token 2>"], [:]])
         let mqtt = try await send(.password(userName: "ada"), .connect, .send)
         #expect(options(mqtt[0]) == ["ada", "token 3"] && mqtt[1].headers.isEmpty)
-        let named = PlainEntry(command: .connect(userName: "bob"), topic: nil)
+        let named = PlainEntry(command: .connect(.userName("bob")), topic: nil)
         let kept = try await send(.password(), named)
         #expect(options(kept[0]) == ["bob", "token 4"])
         let user = try await send(.userName(password: ""), .connect)
         #expect(options(user[0]) == ["token 5", ""])
         let own = try await send(
-            .connectOptions { $1.clientIdentifier = $0 },
+            .connectOptions { $1[.userName] = $0 },
             PlainEntry(command: .disconnect, topic: nil)
         )
         #expect(own[0].headers.isEmpty && source.calls.count == 5)

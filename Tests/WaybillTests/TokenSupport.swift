@@ -96,12 +96,7 @@ struct Meeting: Interceptor {
 extension MockTransport {
     /// The tokens of the requests, in order; a dash for none.
     var tokens: [String] {
-        requests.map { request in
-            if case .connect(let options) = request.command, let password = options.password {
-                return password
-            }
-            return request.headers["Authorization"] ?? "-"
-        }
+        requests.map { $0.command[.password] ?? $0.headers["Authorization"] ?? "-" }
     }
 }
 

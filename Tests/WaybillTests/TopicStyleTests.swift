@@ -76,7 +76,7 @@ import WaybillTesting
         let provider = Provider<AnyEntry>(transport: mock).topicStyle(.rabbitMQ)
         let messages = try await provider.messages(.subscribe(topics: ["chat/lobby", "news/#"]))
         let all = try provider.allMessages()
-        try await provider.request(.send(topic: "chat/lobby", responseTopic: "answers/ada"))
+        try await provider.request(.send(topic: "chat/lobby", .responseTopic("answers/ada")))
         var message = Message(topic: "/topic/chat.lobby")
         var details = Message.Details()
         details.responseTopic = "/topic/answers.ada"
@@ -94,10 +94,7 @@ import WaybillTesting
                 ["/topic/chat.lobby"],
             ]
         )
-        guard case .send(let options) = mock.requests[1].command else {
-            Issue.record("\(mock.requests[1].command)")
-            return
-        }
-        #expect(options.responseTopic == "/topic/answers.ada")
+        #expect(mock.requests[1].command.kind == .send)
+        #expect(mock.requests[1].command[.responseTopic] == "/topic/answers.ada")
     }
 }

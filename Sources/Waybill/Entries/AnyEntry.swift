@@ -25,8 +25,6 @@ public struct AnyEntry: EntryType {
     public var needsToken: Bool
     /// The retry policy; nil leaves retries to the provider's interceptors.
     public var retry: RetryPolicy?
-    /// The time limit of the command; nil for the transport's own limit.
-    public var timeout: Duration?
 
     /// Makes an entry; each parameter has the meaning of the property of the same name.
     public init(
@@ -36,8 +34,7 @@ public struct AnyEntry: EntryType {
         body: EntryBody = .none,
         headers: Headers = [:],
         needsToken: Bool = true,
-        retry: RetryPolicy? = nil,
-        timeout: Duration? = nil
+        retry: RetryPolicy? = nil
     ) {
         self.topic = topic ?? topics?.first
         self.topics = topics ?? topic.map { [$0] } ?? []
@@ -46,44 +43,19 @@ public struct AnyEntry: EntryType {
         self.headers = headers
         self.needsToken = needsToken
         self.retry = retry
-        self.timeout = timeout
     }
 
-    /// Sends a body to a topic; the options are those of
-    /// ``EntryCommand/send(qos:retain:isIdempotent:timeout:expiry:method:asksForReceipt:responseTopic:correlationData:isText:isSentOnce:waitsForConnection:)``.
+    /// Sends a body to a topic.
     public static func send(
         topic: String,
         body: EntryBody = .none,
         headers: Headers = [:],
         qos: QoS = .atMostOnce,
-        retain: Bool = false,
-        isIdempotent: Bool = false,
-        timeout: Duration? = nil,
-        expiry: Duration? = nil,
-        method: String? = nil,
-        asksForReceipt: Bool? = nil,
-        responseTopic: String? = nil,
-        correlationData: [UInt8]? = nil,
-        isText: Bool? = nil,
-        isSentOnce: Bool = false,
-        waitsForConnection: Bool? = nil
+        _ options: SendOption...
     ) -> AnyEntry {
         AnyEntry(
             topic: topic,
-            command: .send(
-                qos: qos,
-                retain: retain,
-                isIdempotent: isIdempotent,
-                timeout: timeout,
-                expiry: expiry,
-                method: method,
-                asksForReceipt: asksForReceipt,
-                responseTopic: responseTopic,
-                correlationData: correlationData,
-                isText: isText,
-                isSentOnce: isSentOnce,
-                waitsForConnection: waitsForConnection
-            ),
+            command: .send(qos: qos, options: options),
             body: body,
             headers: headers
         )
@@ -94,7 +66,7 @@ public struct AnyEntry: EntryType {
         topic: String,
         headers: Headers = [:],
         qos: QoS = .atMostOnce,
-        options: SubscribeOptions? = nil
+        _ options: SubscribeOption...
     ) -> AnyEntry {
         subscribe(topics: [topic], headers: headers, qos: qos, options: options)
     }
@@ -104,18 +76,18 @@ public struct AnyEntry: EntryType {
     /// - Parameters:
     ///   - topics: The topics or filters.
     ///   - headers: The headers to send.
-    ///   - qos: The highest quality of service wanted; not used where options are given.
-    ///   - options: All options; nil for the defaults with `qos`.
+    ///   - qos: The highest quality of service wanted.
+    ///   - options: The options.
     /// - Returns: The entry.
     public static func subscribe(
         topics: [String],
         headers: Headers = [:],
         qos: QoS = .atMostOnce,
-        options: SubscribeOptions? = nil
+        options: [SubscribeOption] = []
     ) -> AnyEntry {
         AnyEntry(
             topics: topics,
-            command: .subscribe(options ?? SubscribeOptions(qos: qos)),
+            command: .subscribe(qos: qos, options: options),
             headers: headers
         )
     }
@@ -135,25 +107,25 @@ public struct AnyEntry: EntryType {
     public static func unsubscribe(
         topics: [String],
         headers: Headers = [:],
-        options: UnsubscribeOptions = UnsubscribeOptions()
+        options: [UnsubscribeOption] = []
     ) -> AnyEntry {
-        AnyEntry(topics: topics, command: .unsubscribe(options), headers: headers)
+        AnyEntry(topics: topics, command: .unsubscribe(options: options), headers: headers)
     }
 
     /// Opens the connection with the transport's own settings.
     public static var connect: AnyEntry { AnyEntry(command: .connect) }
 
     /// Opens the connection with options.
-    public static func connect(_ options: ConnectOptions, headers: Headers = [:]) -> AnyEntry {
-        AnyEntry(command: .connect(options), headers: headers)
+    public static func connect(_ options: ConnectOption..., headers: Headers = [:]) -> AnyEntry {
+        AnyEntry(command: .connect(options: options), headers: headers)
     }
 
     /// Closes the connection with the transport's own settings.
     public static var disconnect: AnyEntry { AnyEntry(command: .disconnect) }
 
     /// Closes the connection with options.
-    public static func disconnect(_ options: DisconnectOptions) -> AnyEntry {
-        AnyEntry(command: .disconnect(options))
+    public static func disconnect(_ options: DisconnectOption...) -> AnyEntry {
+        AnyEntry(command: .disconnect(options: options))
     }
 }
 

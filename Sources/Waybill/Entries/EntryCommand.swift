@@ -1,125 +1,210 @@
 /// The command of an entry, with its options.
-public enum EntryCommand: Sendable {
-    /// Opens the connection.
-    indirect case connect(ConnectOptions)
-    /// Sends the body to the topic.
-    case send(SendOptions)
-    /// Receives messages of the topic, or of every topic that a filter matches.
-    indirect case subscribe(SubscribeOptions)
-    /// Ends every subscription to the topic, or to each of several topics; succeeds also where there is none.
-    indirect case unsubscribe(UnsubscribeOptions)
-    /// Acknowledges a message of a subscription with manual acknowledgement.
-    indirect case ack(Message.ID, AcknowledgementOptions)
-    /// Refuses a message of a subscription with manual acknowledgement.
-    indirect case nack(Message.ID, AcknowledgementOptions)
-    /// Begins a transaction.
-    indirect case begin(transaction: String)
-    /// Commits a transaction.
-    indirect case commit(transaction: String)
-    /// Aborts a transaction.
-    indirect case abort(transaction: String)
-    /// Closes the connection in an orderly way.
+///
+/// ```swift
+/// case .say: .send(qos: .atLeastOnce, .retained, .timeout(.seconds(5)))
+/// case .join: .subscribe(qos: .atLeastOnce)
+/// ```
+///
+/// Commands compare by kind, quality of service and options, whatever the order of the options.
+public struct EntryCommand: Sendable {
+    /// What a transport does for an entry.
     ///
-    /// Requests of the same provider and its copies that still wait for a token or for their next attempt fail, because
-    /// they would open the connection again.
-    indirect case disconnect(DisconnectOptions)
+    /// More kinds come with the modules of transports. A transport refuses those that it does not know.
+    public struct Kind: Sendable {
+        /// The kinds of this module; a `switch` over them is complete.
+        package enum Code: UInt8, Hashable, Sendable {
+            case connect, send, subscribe, unsubscribe, ack, nack, disconnect, other
+        }
+
+        private final class Name: Sendable {
+            let text: String
+
+            init(_ text: String) { self.text = text }
+        }
+
+        package let code: Code
+        private let name: Name?
+
+        init(_ code: Code) {
+            self.code = code
+            name = nil
+        }
+
+        /// Makes a kind, for the module of a transport: declare it once, as a static constant.
+        public init(_ name: String) {
+            code = .other
+            self.name = Name(name)
+        }
+    }
+
+    /// The kind of the command.
+    public var kind: Kind { code == .other ? value(of: .kind) ?? Kind(.other) : Kind(code) }
+
+    /// The quality of service of a send; the highest one wanted by a subscription. The server may grant less.
+    public var qos: QoS
+    package let code: Kind.Code
+    /// The options, each of which is there once; nil for none, so that a copy counts no references.
+    private(set) var boxes: [OptionBox]?
+
+    /// Makes a command without options.
+    public init(_ kind: Kind, qos: QoS = .atMostOnce) {
+        self.init(kind.code, qos)
+        if code == .other { boxes = [.holding(kind, for: .kind)] }
+    }
+
+    private init(_ code: Kind.Code, _ qos: QoS) {
+        self.code = code
+        self.qos = qos
+        boxes = nil
+    }
+
+    fileprivate init<Option: BoxedOption>(_ code: Kind.Code, _ qos: QoS, _ options: [Option]) {
+        self.init(code, qos)
+        add(options)
+    }
+
+    private mutating func add<Option: BoxedOption>(_ options: [Option]) {
+        guard !options.isEmpty else { return }
+        var boxes = boxes ?? []
+        boxes.reserveCapacity(boxes.count + options.count)
+        for option in options {
+            if let index = boxes.firstIndex(where: { $0.name === option.box.name }) {
+                boxes[index] = option.box
+            } else {
+                boxes.append(option.box)
+            }
+        }
+        self.boxes = boxes
+    }
+
+    private func value<Value>(of key: OptionKey<Value>) -> Value? {
+        guard let boxes else { return nil }
+        for box in boxes {
+            if let value = box.value(of: key) { return value }
+        }
+        return nil
+    }
+
+    /// The value of an option; nil where it is absent. Interceptors read, set and remove options here.
+    public subscript<Value>(key: OptionKey<Value>) -> Value? {
+        get { value(of: key) }
+        set {
+            var changed = boxes?.filter { $0.name !== key } ?? []
+            if let newValue { changed.append(.holding(newValue, for: key)) }
+            boxes = changed.isEmpty ? nil : changed
+        }
+    }
+
+    /// Whether a flag is there and true.
+    package func isSet(_ flag: OptionKey<Bool>) -> Bool { value(of: flag) ?? false }
+
+    /// Whether there are no options; asked for each message before the options are.
+    package var isPlain: Bool { boxes == nil }
+
+    /// Removes an option, also where the value of another option holds it.
+    package mutating func omit(_ name: OptionName) {
+        guard let left = boxes?.compactMap({ $0.omitting(name) }) else { return }
+        boxes = left.isEmpty ? nil : left
+    }
+
+    /// The message that an `ack` or a `nack` names; nil for other commands.
+    public var message: Message.ID? { value(of: .messageID) }
+
+    /// The names of the options.
+    public var options: [OptionName] {
+        (boxes ?? []).map(\.name).filter { $0 !== OptionName.messageID && $0 !== OptionName.kind }
+    }
+
+    /// The command's name, for logs and errors.
+    public var name: String { kind.description }
+
+    /// Whether the command requires a topic.
+    var needsTopic: Bool {
+        switch code {
+        case .send, .subscribe, .unsubscribe: true
+        case .connect, .ack, .nack, .disconnect, .other: false
+        }
+    }
+}
+
+extension EntryCommand.Kind: Hashable, CustomStringConvertible {
+    /// Opens the connection.
+    public static var connect: Self { Self(.connect) }
+    /// Sends a message.
+    public static var send: Self { Self(.send) }
+    /// Begins a subscription.
+    public static var subscribe: Self { Self(.subscribe) }
+    /// Ends a subscription.
+    public static var unsubscribe: Self { Self(.unsubscribe) }
+    /// Acknowledges a message.
+    public static var ack: Self { Self(.ack) }
+    /// Refuses a message.
+    public static var nack: Self { Self(.nack) }
+    /// Closes the connection.
+    public static var disconnect: Self { Self(.disconnect) }
+
+    public static func == (left: Self, right: Self) -> Bool {
+        left.code == right.code && left.name === right.name
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(code)
+        hasher.combine(name.map(ObjectIdentifier.init))
+    }
+
+    /// The name, for logs and errors.
+    public var description: String { name?.text ?? "\(code)" }
+}
+
+extension EntryCommand: Hashable, ShownByDescription {
+    public static func == (left: Self, right: Self) -> Bool {
+        guard left.code == right.code, left.qos == right.qos else { return false }
+        guard let boxes = left.boxes, let others = right.boxes else {
+            return left.boxes == nil && right.boxes == nil
+        }
+        return boxes.count == others.count && boxes.allSatisfy(others.contains)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(code)
+        hasher.combine(qos)
+        // The same whatever the order.
+        hasher.combine((boxes ?? []).reduce(0) { $0 ^ $1.hashValue })
+    }
+
+    /// The name and the names of the options; values are never shown.
+    public var description: String {
+        let names = options.map(\.description)
+        return names.isEmpty ? name : "\(name) (\(names.joined(separator: ", ")))"
+    }
 }
 
 extension EntryCommand {
     /// Opens the connection with the transport's own settings.
-    public static var connect: EntryCommand { plainConnect }
+    public static var connect: Self { Self(.connect, .atMostOnce) }
 
-    // Made once, because each transport keeps the request of its connection.
-    private static let plainConnect = EntryCommand.connect(ConnectOptions())
+    /// Opens the connection; an option that is absent is left to the transport's configuration.
+    public static func connect(_ options: ConnectOption...) -> Self { .connect(options: options) }
 
-    /// Opens the connection; an option that is nil is left to the transport's configuration.
-    ///
-    /// - Parameters:
-    ///   - clientIdentifier: The client identifier (MQTT).
-    ///   - userName: The user name.
-    ///   - password: The password.
-    ///   - will: The message that the server publishes if the connection is lost (MQTT).
-    ///   - cleanStart: Whether the server discards an earlier session (MQTT).
-    ///   - sessionExpiry: The time that the server keeps the session (MQTT 5), in whole seconds.
-    ///   - keepAlive: The longest silence on the connection, in whole seconds up to 65,535; zero turns keep alive off.
-    ///   - timeout: The time limit for connecting, for each host.
-    ///   - upgradeHeaders: Fields of the HTTP request that opens a WebSocket.
-    /// - Returns: The command.
-    public static func connect(
-        clientIdentifier: String? = nil,
-        userName: String? = nil,
-        password: String? = nil,
-        will: Will? = nil,
-        cleanStart: Bool? = nil,
-        sessionExpiry: Duration? = nil,
-        keepAlive: Duration? = nil,
-        timeout: Duration? = nil,
-        upgradeHeaders: Headers = [:]
-    ) -> EntryCommand {
-        .connect(
-            ConnectOptions(
-                clientIdentifier: clientIdentifier,
-                userName: userName,
-                password: password,
-                will: will,
-                cleanStart: cleanStart,
-                sessionExpiry: sessionExpiry,
-                keepAlive: keepAlive,
-                timeout: timeout,
-                upgradeHeaders: upgradeHeaders
-            )
-        )
+    /// Opens the connection with options that are computed.
+    public static func connect(options: [ConnectOption]) -> Self {
+        Self(.connect, .atMostOnce, options)
     }
 
-    /// Sends with QoS 0, not retained.
-    public static var send: EntryCommand { .send(SendOptions()) }
+    /// Sends the body to the topic with QoS 0.
+    public static var send: Self { Self(.send, .atMostOnce) }
 
-    /// Sends with options; see ``SendOptions``.
-    ///
-    /// - Parameters:
-    ///   - qos: The quality of service.
-    ///   - retain: Whether the server keeps the message for later subscribers (MQTT).
-    ///   - isIdempotent: Whether sending twice does no harm.
-    ///   - timeout: The time limit for the peer's acknowledgement or reply; nil for the transport's own limit.
-    ///   - expiry: The time after which the server discards the message (MQTT 5), in whole seconds; nil for never.
-    ///   - method: The HTTP method; nil for `POST`.
-    ///   - asksForReceipt: Whether the send waits for a receipt (STOMP); nil for the transport's default.
-    ///   - responseTopic: The topic for a reply (MQTT 5, STOMP).
-    ///   - correlationData: Data that a reply must carry back (MQTT 5, STOMP).
-    ///   - isText: Whether the body is declared as text (MQTT 5); nil declares nothing.
-    ///   - isSentOnce: Whether a message of QoS 1 is sent at most once (MQTT).
-    ///   - waitsForConnection: Whether the send waits for a connection; nil for the transport's default.
-    /// - Returns: The command.
-    public static func send(
-        qos: QoS = .atMostOnce,
-        retain: Bool = false,
-        isIdempotent: Bool = false,
-        timeout: Duration? = nil,
-        expiry: Duration? = nil,
-        method: String? = nil,
-        asksForReceipt: Bool? = nil,
-        responseTopic: String? = nil,
-        correlationData: [UInt8]? = nil,
-        isText: Bool? = nil,
-        isSentOnce: Bool = false,
-        waitsForConnection: Bool? = nil
-    ) -> EntryCommand {
-        .send(
-            SendOptions(
-                qos: qos,
-                retain: retain,
-                isIdempotent: isIdempotent,
-                timeout: timeout,
-                expiry: expiry,
-                method: method,
-                asksForReceipt: asksForReceipt,
-                responseTopic: responseTopic,
-                correlationData: correlationData,
-                isText: isText,
-                isSentOnce: isSentOnce,
-                waitsForConnection: waitsForConnection
-            )
-        )
+    /// Sends the body to the topic.
+    public static func send(qos: QoS) -> Self { Self(.send, qos) }
+
+    /// Sends the body to the topic with options.
+    public static func send(qos: QoS = .atMostOnce, _ options: SendOption...) -> Self {
+        .send(qos: qos, options: options)
+    }
+
+    /// Sends the body to the topic with options that are computed.
+    public static func send(qos: QoS = .atMostOnce, options: [SendOption]) -> Self {
+        Self(.send, qos, options)
     }
 
     /// Replies to a message whose sender waits for a reply.
@@ -128,183 +213,93 @@ extension EntryCommand {
     /// ``Message/replyTopic``.
     public static func reply(
         to message: Message,
-        qos: QoS = .atMostOnce
-    ) -> EntryCommand {
-        var options = SendOptions(qos: qos)
-        options.correlationData = message.details?.correlationData
-        return .send(options)
+        qos: QoS = .atMostOnce,
+        _ options: SendOption...
+    ) -> Self {
+        var command = Self.send(qos: qos, options: options)
+        command[.correlationData] = message.details?.correlationData
+        return command
     }
 
-    /// Subscribes with QoS 0.
-    public static var subscribe: EntryCommand { .subscribe(SubscribeOptions()) }
+    /// Receives messages of the topic, or of every topic that a filter matches, with QoS 0.
+    public static var subscribe: Self { Self(.subscribe, .atMostOnce) }
 
-    /// Subscribes with options; see ``SubscribeOptions``.
+    /// Receives messages of the topic, or of every topic that a filter matches.
     ///
     /// - Parameters:
     ///   - qos: The highest quality of service wanted; the server may grant less.
-    ///   - noLocal: Whether the server leaves out the client's own messages (MQTT 5).
-    ///   - retainAsPublished: Whether messages keep the retain flag that they were sent with (MQTT 5).
-    ///   - retainHandling: When the server sends retained messages (MQTT 5).
-    ///   - shareName: The name of the group of clients that share the subscription (MQTT 5).
-    ///   - subscriptionIdentifier: The identifier of the subscription (MQTT 5).
-    ///   - ackMode: STOMP's ack mode; nil derives it from the quality of service.
-    ///   - buffering: What happens when messages arrive faster than the consumer takes them; nil for the transport's
-    ///     default.
-    ///   - acknowledgement: When messages are acknowledged.
-    ///   - asksForReceipt: Whether the subscription waits for a receipt (STOMP); nil for the transport's default.
-    ///   - method: The HTTP method of the request for an event stream; nil for `GET`, or for `POST` with a body.
-    ///   - eventTypes: The event types wanted (server-sent events); nil for all.
-    ///   - lastEventID: The id of the last event of an earlier stream (server-sent events).
-    ///   - timeout: The time limit for the peer's acknowledgement; nil for the transport's own limit.
-    ///   - waitsForConnection: Whether the stream begins at once without a connection; nil for the transport's default.
+    ///   - options: The options.
     /// - Returns: The command.
-    public static func subscribe(
-        qos: QoS = .atMostOnce,
-        noLocal: Bool = false,
-        retainAsPublished: Bool = false,
-        retainHandling: SubscribeOptions.RetainHandling = .send,
-        shareName: String? = nil,
-        subscriptionIdentifier: SubscriptionIdentifier = .automatic,
-        ackMode: AckMode? = nil,
-        buffering: BufferPolicy? = nil,
-        acknowledgement: AcknowledgementMode = .whenTaken,
-        asksForReceipt: Bool? = nil,
-        method: String? = nil,
-        eventTypes: Set<String>? = nil,
-        lastEventID: String? = nil,
-        timeout: Duration? = nil,
-        waitsForConnection: Bool? = nil
-    ) -> EntryCommand {
-        .subscribe(
-            SubscribeOptions(
-                qos: qos,
-                noLocal: noLocal,
-                retainAsPublished: retainAsPublished,
-                retainHandling: retainHandling,
-                shareName: shareName,
-                subscriptionIdentifier: subscriptionIdentifier,
-                ackMode: ackMode,
-                buffering: buffering,
-                acknowledgement: acknowledgement,
-                asksForReceipt: asksForReceipt,
-                method: method,
-                eventTypes: eventTypes,
-                lastEventID: lastEventID,
-                timeout: timeout,
-                waitsForConnection: waitsForConnection
-            )
-        )
+    public static func subscribe(qos: QoS = .atMostOnce, _ options: SubscribeOption...) -> Self {
+        .subscribe(qos: qos, options: options)
     }
 
-    /// Ends every subscription to the topic.
-    public static var unsubscribe: EntryCommand { .unsubscribe(UnsubscribeOptions()) }
+    /// Receives messages of the topic with options that are computed.
+    public static func subscribe(qos: QoS = .atMostOnce, options: [SubscribeOption]) -> Self {
+        Self(.subscribe, qos, options)
+    }
 
-    /// Ends every subscription to the topic, with options; see ``UnsubscribeOptions``.
-    ///
-    /// - Parameter shareName: The name of the group that the subscription is shared with (MQTT 5).
-    /// - Returns: The command.
-    public static func unsubscribe(
-        shareName: String?
-    ) -> EntryCommand {
-        .unsubscribe(UnsubscribeOptions(shareName: shareName))
+    /// Ends every subscription to the topic, or to each of several topics; succeeds also where there is none.
+    public static var unsubscribe: Self { Self(.unsubscribe, .atMostOnce) }
+
+    /// Ends every subscription to the topic, or to each of several topics; succeeds also where there is none.
+    public static func unsubscribe(_ options: UnsubscribeOption...) -> Self {
+        .unsubscribe(options: options)
+    }
+
+    /// Ends every subscription to the topic with options that are computed.
+    public static func unsubscribe(options: [UnsubscribeOption]) -> Self {
+        Self(.unsubscribe, .atMostOnce, options)
     }
 
     /// Acknowledges a message of a subscription with manual acknowledgement.
     ///
     /// Where several listeners have the message, the answer with the highest reason code is sent, with its reason string,
     /// after the last of them has answered (MQTT 5).
-    ///
-    /// - Parameters:
-    ///   - id: The identifier of the message.
-    ///   - transaction: The transaction to which the acknowledgement belongs (STOMP).
-    ///   - reason: A reason string (MQTT 5).
-    ///   - awaitsCompletion: Whether the request completes only when the exchange of a QoS 2 message is over (MQTT).
-    /// - Returns: The command.
-    public static func ack(
-        _ id: Message.ID,
-        transaction: String? = nil,
-        reason: String? = nil,
-        awaitsCompletion: Bool = false
-    ) -> EntryCommand {
-        .ack(
-            id,
-            AcknowledgementOptions(
-                transaction: transaction,
-                reason: reason,
-                awaitsCompletion: awaitsCompletion
-            )
-        )
+    public static func ack(_ message: Message.ID, _ options: AckOption...) -> Self {
+        .ack(message, options: options)
+    }
+
+    /// Acknowledges a message with options that are computed.
+    public static func ack(_ message: Message.ID, options: [AckOption]) -> Self {
+        answer(.ack, message, options)
     }
 
     /// Refuses a message of a subscription with manual acknowledgement.
     ///
     /// Where several listeners have the message, the answer with the highest reason code is sent, with its reason string,
     /// after the last of them has answered (MQTT 5).
-    ///
-    /// - Parameters:
-    ///   - id: The identifier of the message.
-    ///   - transaction: The transaction to which the refusal belongs (STOMP).
-    ///   - reasonCode: The reason code (MQTT 5); nil for `.unspecifiedError`.
-    ///   - reason: A reason string (MQTT 5).
-    ///   - awaitsCompletion: Whether the request completes only when the exchange of a QoS 2 message is over (MQTT); a
-    ///     refusal ends it.
-    /// - Returns: The command.
-    public static func nack(
-        _ id: Message.ID,
-        transaction: String? = nil,
-        reasonCode: MQTTReason.Code? = nil,
-        reason: String? = nil,
-        awaitsCompletion: Bool = false
-    ) -> EntryCommand {
-        .nack(
-            id,
-            AcknowledgementOptions(
-                transaction: transaction,
-                reasonCode: reasonCode,
-                reason: reason,
-                awaitsCompletion: awaitsCompletion
-            )
-        )
+    public static func nack(_ message: Message.ID, _ options: AckOption...) -> Self {
+        .nack(message, options: options)
     }
 
-    /// Closes the connection with the transport's own settings.
-    public static var disconnect: EntryCommand { .disconnect(DisconnectOptions()) }
-
-    /// Closes the connection with options; see ``DisconnectOptions``.
-    ///
-    /// - Parameters:
-    ///   - timeout: The time limit for closing; after it the stream is closed by force.
-    ///   - drainTimeout: The time that pending sends of QoS 1 and 2 may take before the close (MQTT).
-    ///   - publishesWill: Whether the server publishes the will although the close is orderly (MQTT 5).
-    ///   - reasonCode: A reason code that a client may send (MQTT 5).
-    ///   - reason: A reason string (MQTT 5).
-    ///   - sessionExpiry: The time that the server keeps the session (MQTT 5), in whole seconds.
-    /// - Returns: The command.
-    public static func disconnect(
-        timeout: Duration? = nil,
-        drainTimeout: Duration? = nil,
-        publishesWill: Bool = false,
-        reasonCode: MQTTReason.Code? = nil,
-        reason: String? = nil,
-        sessionExpiry: Duration? = nil
-    ) -> EntryCommand {
-        .disconnect(
-            DisconnectOptions(
-                timeout: timeout,
-                drainTimeout: drainTimeout,
-                publishesWill: publishesWill,
-                reasonCode: reasonCode,
-                reason: reason,
-                sessionExpiry: sessionExpiry
-            )
-        )
+    /// Refuses a message with options that are computed.
+    public static func nack(_ message: Message.ID, options: [AckOption]) -> Self {
+        answer(.nack, message, options)
     }
 
-    /// Whether the command requires a topic.
-    var needsTopic: Bool {
-        switch self {
-        case .send, .subscribe, .unsubscribe: true
-        default: false
-        }
+    private static func answer(_ code: Kind.Code, _ message: Message.ID, _ options: [AckOption])
+        -> Self
+    {
+        var command = Self(code, .atMostOnce)
+        command.boxes = [.holding(message, for: .messageID)]
+        command.add(options)
+        return command
+    }
+
+    /// Closes the connection in an orderly way, with the transport's own settings.
+    ///
+    /// Requests of the same provider and its copies that still wait for a token or for their next attempt fail, because
+    /// they would open the connection again.
+    public static var disconnect: Self { Self(.disconnect, .atMostOnce) }
+
+    /// Closes the connection in an orderly way; see ``disconnect``.
+    public static func disconnect(_ options: DisconnectOption...) -> Self {
+        .disconnect(options: options)
+    }
+
+    /// Closes the connection with options that are computed.
+    public static func disconnect(options: [DisconnectOption]) -> Self {
+        Self(.disconnect, .atMostOnce, options)
     }
 }

@@ -63,11 +63,6 @@ public protocol EntryType: Sendable {
     /// The policy is asked before the interceptors. Once its attempts are used up for an error that it covers, the
     /// request fails without asking the interceptors.
     var retry: RetryPolicy? { get }
-
-    /// The time limit of the command; nil, the default, for the transport's own limit.
-    ///
-    /// It sets the `timeout` of the command's options where that is nil. Commands without such an option ignore it.
-    var timeout: Duration? { get }
 }
 
 extension EntryType {
@@ -85,7 +80,4 @@ extension EntryType {
 
     /// Nil: the interceptors decide.
     public var retry: RetryPolicy? { nil }
-
-    /// Nil: the transport's own limit counts.
-    public var timeout: Duration? { nil }
 }

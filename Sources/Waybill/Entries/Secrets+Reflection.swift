@@ -23,7 +23,6 @@ extension ShownByDescription {
 extension Payload: ShownByDescription {}
 extension Headers: ShownByDescription {}
 extension Headers.Header: ShownByDescription {}
-extension ConnectOptions: ShownByDescription {}
 extension EntryBody: ShownByDescription {}
 extension Request: ShownByDescription {}
 extension Message: ShownByDescription {}

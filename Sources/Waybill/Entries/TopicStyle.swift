@@ -113,20 +113,22 @@ private struct TopicRenaming: Interceptor {
     let style: TopicStyle
 
     func adapt(_ request: inout Request, context: InterceptorContext) async throws {
-        switch request.command {
-        case .send(var options):
+        switch request.command.code {
+        case .send:
             guard let topic = request.topic else { return }
             request.topic = try style.destination(of: topic, allowsWildcards: false)
-            guard let answers = options.responseTopic else { return }
-            options.responseTopic = try style.destination(of: answers, allowsWildcards: false)
-            request.command = .send(options)
+            guard let answers = request.command[.responseTopic] else { return }
+            request.command[.responseTopic] = try style.destination(
+                of: answers,
+                allowsWildcards: false
+            )
         case .subscribe, .unsubscribe:
             var names: [String] = []
             for topic in request.topics {
                 names.append(try style.destination(of: topic, allowsWildcards: true))
             }
             request.topics = names
-        default: break
+        case .connect, .ack, .nack, .disconnect, .other: break
         }
     }
 

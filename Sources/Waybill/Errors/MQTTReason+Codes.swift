@@ -1,7 +1,7 @@
 extension MQTTReason {
     /// A reason code (MQTT 5, 2.4); codes of 0x80 and above are failures.
     ///
-    /// A number can be used directly, as in `DisconnectOptions(reasonCode: 0x98)`.
+    /// A number can be used directly, as in `.disconnect(.reasonCode(0x98))`.
     public struct Code: RawRepresentable, Hashable, Sendable, ExpressibleByIntegerLiteral {
         /// The number on the wire.
         public let rawValue: UInt8

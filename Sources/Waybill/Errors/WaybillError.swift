@@ -106,7 +106,7 @@ public struct WaybillError: Error, Sendable {
     /// The error that caused this one.
     public var underlying: (any Error)?
     /// The unsupported option of the request; nil for other errors, and where the command itself is unsupported.
-    public var unsupportedOption: UnsupportedOption?
+    public var option: OptionName?
     /// The highest supported quality of service, where the requested one is not supported.
     package var supportedQoS: QoS?
     /// Whether only this server does not support the option; another server may.

@@ -54,7 +54,7 @@ public struct Message: Sendable {
         public var isText: Bool?
         /// The numbers of the app's choice of the subscriptions that the message matched (MQTT 5, 3.3.2.3.8).
         ///
-        /// Only those that a subscription of this transport has as its ``SubscriptionIdentifier/number(_:)``, and only
+        /// Only those that a subscription of this transport has as its number (`SubscriptionIdentifier.number`), and only
         /// where the server sent them.
         public var subscriptionIdentifiers: [UInt32] = []
 

@@ -91,7 +91,7 @@ extension HandlerTask {
         messages: @escaping @Sendable () async throws -> Messages<Value>
     ) where Argument == Result<Value, any Error> {
         self.init(call, failure: { .failure($0) }) {
-            guard case .subscribe = entry.command else {
+            guard entry.command.code == .subscribe else {
                 return await call(.success(try await value()))
             }
             for try await result in try await messages().results {

@@ -249,9 +249,9 @@ extension Clock where Duration == Swift.Duration {
 extension Request {
     /// Whether carrying it out twice does no harm.
     fileprivate var mayBeRepeated: Bool {
-        guard case .send(let options) = command else { return true }
+        guard command.code == .send else { return true }
         // The protocol can tell a message from its repetition, but the replying service sees two requests.
-        return options.isIdempotent
-            || (options.qos > .atMostOnce && !expectsReply && !options.isSentOnce)
+        return command.isSet(.idempotent)
+            || (command.qos > .atMostOnce && !expectsReply && !command.isSet(.sentOnceOnly))
     }
 }

@@ -9,17 +9,17 @@ extension Provider {
     /// each subscription opens its own stream.
     ///
     /// - Parameters:
-    ///   - options: Options of the connection; an option that is nil is left to the transport's configuration.
+    ///   - options: Options of the connection; one that is absent is left to the transport's configuration.
     ///   - headers: User properties of MQTT 5, or further headers of STOMP's CONNECT.
     /// - Returns: The receipt with the server's answer.
     /// - Throws: `rejected` if there is a connection, also one that ``disconnect(_:)`` is still closing; the errors of
     ///   ``Transport/perform(_:)``; `CancellationError`.
     @discardableResult
     public func connect(
-        _ options: ConnectOptions = ConnectOptions(),
+        _ options: ConnectOption...,
         headers: Headers = [:]
     ) async throws -> Receipt {
-        let request = Request(topic: nil, command: .connect(options), headers: headers)
+        let request = Request(topic: nil, command: .connect(options: options), headers: headers)
         return try await runner.perform(request)
     }
 
@@ -29,10 +29,10 @@ extension Provider {
     /// connection until ``connect(_:headers:)`` is called; over event streams they do, since each has its own. Without
     /// a connection the call does nothing.
     ///
-    /// - Parameter options: Options for closing; an option that is nil is left to the transport's configuration.
+    /// - Parameter options: Options for closing; one that is absent is left to the transport's configuration.
     /// - Throws: `unsupported` for an option that the protocol does not have, `shutDown`.
-    public func disconnect(_ options: DisconnectOptions = DisconnectOptions()) async throws {
-        let request = Request(topic: nil, command: .disconnect(options))
+    public func disconnect(_ options: DisconnectOption...) async throws {
+        let request = Request(topic: nil, command: .disconnect(options: options))
         _ = try await runner.perform(request)
     }
 
@@ -77,10 +77,11 @@ extension Provider {
     /// - Returns: The result of the body.
     /// - Throws: The error of connecting, or that of the body. A cancelled task closes the connection in the same way.
     public func withConnection<Result>(
-        _ options: ConnectOptions = ConnectOptions(),
-        _ body: () async throws -> Result
+        _ options: ConnectOption...,
+        body: () async throws -> Result
     ) async throws -> Result {
-        do { try await connect(options) } catch let error as WaybillError {
+        let connect = Request(topic: nil, command: .connect(options: options))
+        do { _ = try await runner.perform(connect) } catch let error as WaybillError {
             guard error.code == .rejected, await states.reachConnection() else { throw error }
         }
         do {

@@ -40,7 +40,7 @@ public struct RequestChain: Sendable {
         self.interception = interception
         statesHeaders = !original.headers.isEmpty
         origin =
-            switch original.command {
+            switch original.command.code {
             case .connect, .subscribe: Origin(original, context)
             case .send where interception.keepsSends: Origin(original, context)
             default: nil

@@ -41,7 +41,9 @@ extension RequestRunner {
     ///   - original: The entry's request.
     ///   - outcome: The receiver of the outcome, possibly after this method has returned.
     func handOver(_ original: Request, to outcome: some RequestOutcome) async {
-        if case .disconnect = original.command { return await performInTurn(original, to: outcome) }
+        if original.command.code == .disconnect {
+            return await performInTurn(original, to: outcome)
+        }
         guard let immediate else { return await performInTurn(original, to: outcome) }
         var context = interception.context(of: original)
         while true {

@@ -81,7 +81,7 @@ final class RequestRunner: Sendable {
 
     /// Ends the waits of other requests if this one is a disconnect.
     private func noteDisconnect(_ request: Request) {
-        guard case .disconnect = request.command else { return }
+        guard request.command.code == .disconnect else { return }
         interception.noteDisconnect()
     }
 
@@ -197,7 +197,9 @@ final class RequestRunner: Sendable {
     }
 
     private func begin(_ original: Request) -> InterceptorContext {
-        guard case .disconnect = original.command else { return interception.context(of: original) }
+        guard original.command.code == .disconnect else {
+            return interception.context(of: original)
+        }
         return interception.contextOfDisconnect(original)
     }
 }

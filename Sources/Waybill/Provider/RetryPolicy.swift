@@ -18,8 +18,8 @@ public struct RetryPolicy: Interceptor {
     public var delay: RetryDelay
     /// The codes of errors that are retried, in addition to those of a busy server (``WaybillError/isServerBusy``).
     public var codes: Set<WaybillError.Code>
-    /// The commands whose requests are retried.
-    public var commands: Set<EntryCommand.Kind>
+    /// The commands whose requests are retried; nil for all.
+    public var commands: Set<EntryCommand.Kind>?
     /// The longest delay that a server may ask for; a request that would have to wait longer fails.
     public var longestServerDelay: Duration
     /// The minimum wait, before ``delay``, for a busy server that names no delay; 5 seconds by default.
@@ -35,7 +35,7 @@ public struct RetryPolicy: Interceptor {
     ///   - maximumAttempts: The maximum number of attempts, including the first.
     ///   - delay: The wait before each retry.
     ///   - codes: The codes of errors that are retried.
-    ///   - commands: The commands whose requests are retried.
+    ///   - commands: The commands whose requests are retried; nil for all.
     ///   - longestServerDelay: The longest delay that a server may ask for.
     ///   - budget: The shared budget of retries.
     ///   - condition: A further condition for requests and errors that match codes and commands.
@@ -43,7 +43,7 @@ public struct RetryPolicy: Interceptor {
         maximumAttempts: Int = 3,
         delay: RetryDelay = .exponential(),
         codes: Set<WaybillError.Code> = WaybillError.Code.retryable,
-        commands: Set<EntryCommand.Kind> = Set(EntryCommand.Kind.allCases),
+        commands: Set<EntryCommand.Kind>? = nil,
         longestServerDelay: Duration = .seconds(60),
         budget: RetryBudget? = nil,
         where condition: @escaping @Sendable (Request, WaybillError) -> Bool = { _, _ in true }
@@ -59,7 +59,7 @@ public struct RetryPolicy: Interceptor {
 
     /// Registers the budget for the request's success; the request stays unchanged.
     public func adapt(_ request: inout Request, context: InterceptorContext) async throws {
-        if let budget, commands.contains(request.command.kind) { context.memory.enter(budget) }
+        if let budget, covers(request) { context.memory.enter(budget) }
     }
 
     /// Decides for a retry as long as the policy allows it.
@@ -81,9 +81,13 @@ public struct RetryPolicy: Interceptor {
         return .retry(count: maximumAttempts - 1, delay: max(own, asked))
     }
 
+    private func covers(_ request: Request) -> Bool {
+        commands?.contains(request.command.kind) ?? true
+    }
+
     /// Whether the policy covers such a request and error.
     func covers(_ request: Request, _ error: WaybillError) -> Bool {
         (codes.contains(error.code) || error.isServerBusy)
-            && commands.contains(request.command.kind) && condition(request, error)
+            && covers(request) && condition(request, error)
     }
 }

@@ -53,9 +53,9 @@ public struct TokenPlacement: Sendable {
     /// - Parameter userName: The user name; nil keeps that of the entry.
     /// - Returns: The placement.
     public static func password(userName: String? = nil) -> TokenPlacement {
-        .connectOptions { token, options in
-            options.password = token
-            if let userName { options.userName = userName }
+        .connectOptions { token, command in
+            command[.password] = token
+            if let userName { command[.userName] = userName }
         }
     }
 
@@ -64,9 +64,9 @@ public struct TokenPlacement: Sendable {
     /// - Parameter password: The password; nil keeps that of the entry.
     /// - Returns: The placement.
     public static func userName(password: String? = nil) -> TokenPlacement {
-        .connectOptions { token, options in
-            options.userName = token
-            if let password { options.password = password }
+        .connectOptions { token, command in
+            command[.userName] = token
+            if let password { command[.password] = password }
         }
     }
 
@@ -81,20 +81,22 @@ public struct TokenPlacement: Sendable {
         _ name: String = "Authorization",
         _ format: @escaping @Sendable (_ token: String) -> String = { "Bearer \($0)" }
     ) -> TokenPlacement {
-        .connectOptions { token, options in options.upgradeHeaders[name] = format(token) }
+        .connectOptions { token, command in
+            var fields = command[.upgradeHeaders] ?? [:]
+            fields[name] = format(token)
+            command[.upgradeHeaders] = fields
+        }
     }
 
     /// Places the token anywhere in the options of `connect`.
     ///
-    /// - Parameter body: Adds the token to the options.
+    /// - Parameter body: Adds the token to the options of the command.
     /// - Returns: The placement.
     public static func connectOptions(
-        _ body: @escaping @Sendable (_ token: String, _ options: inout ConnectOptions) -> Void
+        _ body: @escaping @Sendable (_ token: String, _ command: inout EntryCommand) -> Void
     ) -> TokenPlacement {
         TokenPlacement(on: [.connect]) { token, request in
-            guard case .connect(var options) = request.command else { return }
-            body(token, &options)
-            request.command = .connect(options)
+            body(token, &request.command)
         }
     }
 

@@ -1,7 +1,7 @@
 /// The treatment of options that the transport does not support.
 ///
 /// ```swift
-/// let portable = provider.whenUnsupported(.ignore([.retain, .expiry]))
+/// let portable = provider.whenUnsupported(.ignore([.retained, .expiry]))
 /// ```
 ///
 /// A transport refuses an unsupported option before it sends anything. With `ignore` the provider leaves the option out
@@ -9,15 +9,15 @@
 /// server does not support it.
 public struct UnsupportedPolicy: Sendable {
     /// The options that may be left out.
-    public var ignored: Set<UnsupportedOption>
+    public var ignored: Set<OptionName>
 
     /// Fails the call with `unsupported`; the default.
     public static let fail = UnsupportedPolicy(ignored: [])
 
     /// Leaves these options out if they are not supported; all others fail.
     ///
-    /// For ``UnsupportedOption/qos``, the highest supported quality of service is used instead.
-    public static func ignore(_ options: Set<UnsupportedOption>) -> UnsupportedPolicy {
+    /// For ``OptionName/qos``, the highest supported quality of service is used instead.
+    public static func ignore(_ options: Set<OptionName>) -> UnsupportedPolicy {
         UnsupportedPolicy(ignored: options)
     }
 }

@@ -38,10 +38,10 @@ public struct OfflineQueuePolicy: Hashable, Sendable {
     ///
     /// The transport then makes attempts until it is connected, as after a loss. A send whose message is stored waits as
     /// long as the message lives: until its expiry, without one for good. It outlasts a `disconnect`, and connections
-    /// that fail. It fails when the server refuses the client for good. ``SendOptions/timeout`` and ``timeToLive`` limit
+    /// that fail. It fails when the server refuses the client for good. ``SendOption/timeout(_:)`` and ``timeToLive`` limit
     /// the wait. A send whose message is not stored waits no longer than for its acknowledgement.
     ///
-    /// ``SendOptions/waitsForConnection`` and ``SubscribeOptions/waitsForConnection`` come first.
+    /// ``SendOption/waitsForConnection`` and ``SubscribeOption/waitsForConnection`` come first.
     public var waitsForConnection: Bool?
 
     /// Makes the default policy.

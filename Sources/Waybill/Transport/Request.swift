@@ -134,14 +134,13 @@ extension Request {
     ) throws(WaybillError) -> Request {
         // Assembled at the end, and not in an initializer: an initializer that can still fail copies the value instead
         // of moving it.
-        var command = entry.command
-        if let timeout = entry.timeout { command.fillTimeout(timeout) }
+        let command = entry.command
         var topic = entry.topic
         var further: [String] = []
         let mayHaveSeveralTopics =
-            switch command {
+            switch command.code {
             case .subscribe, .unsubscribe: true
-            default: false
+            case .connect, .send, .ack, .nack, .disconnect, .other: false
             }
         if mayHaveSeveralTopics {
             let topics = entry.topics
@@ -210,7 +209,7 @@ enum RequestAnswer: Sendable {
     /// Refuses a command that does not give it.
     fileprivate func check(_ topic: String?, _ command: EntryCommand) throws(WaybillError) {
         let refusal: (code: WaybillError.Code, message: String)
-        switch command {
+        switch command.code {
         case .subscribe where self == .messages: return
         case .subscribe:
             refusal = (
@@ -231,8 +230,5 @@ enum RequestAnswer: Sendable {
 
 extension EntryCommand {
     /// Whether a peer may answer the command with a reply.
-    var hasReply: Bool {
-        guard case .send = self else { return false }
-        return true
-    }
+    var hasReply: Bool { code == .send }
 }

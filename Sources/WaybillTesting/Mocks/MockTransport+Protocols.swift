@@ -59,6 +59,22 @@ extension MockTransport.Wildcards {
     }
 }
 
+extension MockRules {
+    package func isCumulative(_ command: EntryCommand) -> Bool { command[.ackMode] == .client }
+
+    package func shareName(of command: EntryCommand) -> String? { command[.shareName] }
+
+    package func transaction(of command: EntryCommand) -> MockTransaction? {
+        guard let name = command[.transaction] else { return nil }
+        return switch command.kind {
+        case .begin: .begin(name)
+        case .commit: .commit(name)
+        case .abort: .abort(name)
+        default: .part(name)
+        }
+    }
+}
+
 /// The rules of a mock without a protocol.
 private struct PlainRules: MockRules {
     let wildcards: MockTransport.Wildcards
@@ -68,14 +84,14 @@ private struct PlainRules: MockRules {
 
     func matches(_ filter: String, _ topic: String) -> Bool { wildcards.match(filter, topic) }
 
-    func waitsForAcknowledgement(_ options: SubscribeOptions) -> Bool {
-        options.acknowledgement == .manual
+    func waitsForAcknowledgement(_ command: EntryCommand) -> Bool {
+        command.isSet(.manualAcknowledgement)
     }
 
     func timeout(of request: Request) -> Duration? { nil }
 
     func check(_ request: Request) throws(WaybillError) {
-        guard case .send = request.command, wildcards.arePresent(in: request.topic ?? "") else {
+        guard request.command.kind == .send, wildcards.arePresent(in: request.topic ?? "") else {
             return
         }
         throw WaybillError(
@@ -113,17 +129,17 @@ private struct ProtocolRules: MockRules {
         (isMQTT ? MockTransport.Wildcards.mqtt : .none).match(filter, topic)
     }
 
-    func waitsForAcknowledgement(_ options: SubscribeOptions) -> Bool {
-        options.acknowledgement == .manual && (!isMQTT || options.qos != .atMostOnce)
+    func waitsForAcknowledgement(_ command: EntryCommand) -> Bool {
+        command.isSet(.manualAcknowledgement) && (!isMQTT || command.qos != .atMostOnce)
     }
 
     func timeout(of request: Request) -> Duration? {
-        switch request.command {
+        switch request.command.code {
         case .connect: return MQTTConfiguration().connectTimeout
         case .disconnect: return MQTTConfiguration().closeTimeout
         case .send where request.expectsReply: return MQTTConfiguration().replyTimeout
         // MQTT does not acknowledge a message of QoS 0.
-        case .send(let options) where isMQTT && options.qos == .atMostOnce: return nil
+        case .send where isMQTT && request.command.qos == .atMostOnce: return nil
         default: break
         }
         return switch wireProtocol {

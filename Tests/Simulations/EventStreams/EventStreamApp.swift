@@ -235,14 +235,15 @@ final class EventStreamApp: @unchecked Sendable {
     /// Subscribes to a topic and keeps the stream, whatever happens to the connection.
     private func listen(_ topic: String) async {
         let reader = EventReader(name, topic, from: 0, in: world, ledger)
-        var options = SubscribeOptions()
         // A first stream may be lost before its first event. With an id, the next stream misses nothing.
-        options.lastEventID = "0"
-        options.waitsForConnection = world.chance(0.3)
+        let command = EntryCommand.subscribe(
+            .lastEventID("0"),
+            .waitsForConnection(world.chance(0.3))
+        )
         while !isStopping {
             do {
                 let messages = try await provider.messages(
-                    .command(.subscribe(options), topic: topic)
+                    .command(command, topic: topic)
                 )
                 readers[topic] = reader
                 consumers.append(Task { await self.consume(messages, reader) })
@@ -277,16 +278,16 @@ final class EventStreamApp: @unchecked Sendable {
             let topic = "x\(world.random(0...2))"
             let earlier = last[topic]
             let reader = EventReader(name, topic, from: earlier?.next, in: world, ledger)
-            var options = SubscribeOptions()
-            options.lastEventID = earlier?.lastEventID
+            var command: EntryCommand = .subscribe
+            command[.lastEventID] = earlier?.lastEventID
             reader.lastEventID = earlier?.lastEventID
             // Often the subscription is cancelled while it is being opened.
-            options.waitsForConnection = world.chance(0.5)
-            let time: Duration =
-                options.waitsForConnection == true ? .milliseconds(500) : .seconds(5)
+            let waits = world.chance(0.5)
+            command[.waitsForConnection] = waits
+            let time: Duration = waits ? .milliseconds(500) : .seconds(5)
             do {
                 let messages = try await provider.messages(
-                    .command(.subscribe(options), topic: topic)
+                    .command(command, topic: topic)
                 )
                 let task = Task {
                     for try await message in messages { reader.take(message) }
@@ -335,7 +336,7 @@ final class EventStreamApp: @unchecked Sendable {
                 to: topic,
                 isRepeatable: false,
                 within: sendLimit * 2
-            ) { _ = try await provider.request(.send(0, to: topic, SendOptions())) }
+            ) { _ = try await provider.request(.send(0, to: topic, .send)) }
         }
         world.expect(!isUnsure || isStopping, "\(name) cannot send, though all is well")
     }

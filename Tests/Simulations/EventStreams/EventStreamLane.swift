@@ -1,4 +1,5 @@
 import Waybill
+import WaybillSSE
 import WaybillTesting
 
 /// A way to send numbers one after another.
@@ -29,10 +30,10 @@ enum EventStreamLane: Int, CaseIterable, Sendable {
 
     private func send(_ number: Int, _ topic: String, _ app: EventStreamApp) async -> Bool {
         let world = app.world
-        var options = SendOptions(isIdempotent: self == .idempotent)
-        if self == .put { options.method = "PUT" }
-        if world.chance(0.1) { options.timeout = .milliseconds(world.random(50...3_000)) }
-        let entry = SimulatedEntry.send(number, to: topic, options)
+        var command: EntryCommand = self == .idempotent ? .send(.idempotent) : .send
+        if self == .put { command[.method] = "PUT" }
+        if world.chance(0.1) { command[.timeout] = .milliseconds(world.random(50...3_000)) }
+        let entry = SimulatedEntry.send(number, to: topic, command)
         var provider = app.provider
         let isRetried = self == .retried || self == .idempotent
         if isRetried { provider = provider.intercepted(RetryPolicy(maximumAttempts: 3)) }

@@ -105,7 +105,7 @@ struct PoisonWorkload: Sendable {
                     .send(
                         Self.badNumber,
                         to: service.topic("bad"),
-                        SendOptions(qos: .atLeastOnce)
+                        .send(qos: .atLeastOnce)
                     )
                 )
                 Task {
@@ -120,8 +120,8 @@ struct PoisonWorkload: Sendable {
                 }
             }
             // QoS 2 does not outlive a lost session.
-            let options = SendOptions(qos: .atLeastOnce)
-            _ = provider.enqueue(.send(number, to: service.topic("good"), options))
+            let command = EntryCommand.send(qos: .atLeastOnce)
+            _ = provider.enqueue(.send(number, to: service.topic("good"), command))
         }
         try await world.wait(
             for: "a good message arrives although a bad one is queued",

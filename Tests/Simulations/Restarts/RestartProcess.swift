@@ -153,7 +153,7 @@ final class RestartProcess: @unchecked Sendable {
         while !isKilled, !Task.isCancelled, ledger.sentCount(topic) < lanes.length {
             let run = (0..<world.random(1...6)).map { _ in
                 let number = ledger.next(topic)
-                return (number, provider.enqueue(.send(number, to: topic, SendOptions(qos: qos))))
+                return (number, provider.enqueue(.send(number, to: topic, .send(qos: qos))))
             }
             for (number, handle) in run {
                 do {
@@ -179,12 +179,15 @@ final class RestartProcess: @unchecked Sendable {
     private func listen(_ topic: String, _ qos: QoS) async {
         while !isKilled, !Task.isCancelled {
             do {
-                var options = SubscribeOptions(qos: qos, acknowledgement: .manual)
                 // One that fails leaves the filter, and the server no longer keeps messages for it.
-                options.waitsForConnection = true
-                options.timeout = .seconds(86_400)
+                let command = EntryCommand.subscribe(
+                    qos: qos,
+                    .manualAcknowledgement,
+                    .waitsForConnection,
+                    .timeout(.seconds(86_400))
+                )
                 let messages = try await provider.messages(
-                    .command(.subscribe(options), topic: topic)
+                    .command(command, topic: topic)
                 )
                 listening += 1
                 if listening == lanes.incoming.count, !isKilled { listens = true }
@@ -208,7 +211,7 @@ final class RestartProcess: @unchecked Sendable {
         tasks.append(
             Task {
                 do {
-                    let command = EntryCommand.ack(id, awaitsCompletion: true)
+                    let command = EntryCommand.ack(id, .awaitsCompletion)
                     try await provider.request(.command(command))
                     if !isKilled { ledger.complete(number, topic) }
                 } catch {

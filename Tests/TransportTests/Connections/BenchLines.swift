@@ -14,11 +14,11 @@ struct Line: EntryType {
     /// A subscription, with QoS 0 by default.
     static func listen(
         _ topic: String = "room",
-        _ change: (inout SubscribeOptions) -> Void = { _ in }
+        _ change: (inout EntryCommand) -> Void = { _ in }
     ) -> Line {
-        var options = SubscribeOptions()
-        change(&options)
-        return Line(topic: topic, command: .subscribe(options))
+        var line = Line(topic: topic, command: .subscribe)
+        change(&line.command)
+        return line
     }
 
     /// A message, with QoS 0 by default.
@@ -26,11 +26,11 @@ struct Line: EntryType {
         _ text: String,
         to topic: String = "room",
         headers: Headers = [:],
-        _ change: (inout SendOptions) -> Void = { _ in }
+        _ change: (inout EntryCommand) -> Void = { _ in }
     ) -> Line {
-        var options = SendOptions()
-        change(&options)
-        return Line(topic: topic, command: .send(options), body: .text(text), headers: headers)
+        var line = Line(topic: topic, command: .send, body: .text(text), headers: headers)
+        change(&line.command)
+        return line
     }
 }
 

@@ -170,7 +170,7 @@ struct ConnectionChainTests {
     private struct Patient: EntryType {
         var topic: String? { "room" }
         var command: EntryCommand {
-            .subscribe(SubscribeOptions(qos: .atLeastOnce, waitsForConnection: true))
+            .subscribe(qos: .atLeastOnce, .waitsForConnection)
         }
     }
 
@@ -202,9 +202,7 @@ struct ConnectionChainTests {
             seen.withLock { seen in
                 seen.append("\(name) \(context.command)\(context.isReconnection ? " again" : "")")
             }
-            guard case .connect(var options) = request.command else { return }
-            options.userName = name
-            request.command = .connect(options)
+            if request.command.kind == .connect { request.command[.userName] = name }
         }
     }
 

@@ -1,6 +1,7 @@
 import Testing
 import TransportTestSupport
 import Waybill
+import WaybillMQTT
 import WaybillTesting
 
 /// The time limit of a disconnect, set by an entry.
@@ -12,8 +13,8 @@ import WaybillTesting
     .benchesEnd
 )
 struct ConnectionFarewellTests {
-    private func goodbye(_ options: DisconnectOptions) -> Line {
-        Line(command: .disconnect(options))
+    private func goodbye(_ command: EntryCommand) -> Line {
+        Line(command: command)
     }
 
     @Test(
@@ -27,7 +28,7 @@ struct ConnectionFarewellTests {
         let others = bench.others
         let count = bench.timerCount(after: .seconds(2))
         let call = Call {
-            try await others.request(goodbye(DisconnectOptions(timeout: .seconds(2))))
+            try await others.request(goodbye(.disconnect(.timeout(.seconds(2)))))
         }
         await until { bench.timerCount(after: .seconds(2)) > count }
         await bench.pass(.seconds(2), endsAt: call)
@@ -46,9 +47,9 @@ struct ConnectionFarewellTests {
         let others = bench.others
         let count = bench.timerCount(after: .seconds(2))
         let call = Call {
-            var options = DisconnectOptions(timeout: .seconds(1))
-            options.drainTimeout = .seconds(2)
-            return try await others.request(goodbye(options))
+            try await others.request(
+                goodbye(.disconnect(.timeout(.seconds(1)), .drainTimeout(.seconds(2))))
+            )
         }
         await until { bench.timerCount(after: .seconds(2)) > count }
         await bench.pass(.seconds(2), endsAt: call)
@@ -63,15 +64,15 @@ struct ConnectionFarewellTests {
         "What only MQTT says at the end is refused, and the connection stays",
         arguments: Way.allSTOMP + [.events],
         [
-            DisconnectOptions(publishesWill: true), DisconnectOptions(reasonCode: 0x83),
-            DisconnectOptions(reason: "r"), DisconnectOptions(sessionExpiry: .zero),
-            DisconnectOptions(drainTimeout: .seconds(1)),
+            EntryCommand.disconnect(.publishesWill), .disconnect(.reasonCode(0x83)),
+            .disconnect(.reason("r")), .disconnect(.sessionExpiry(.zero)),
+            .disconnect(.drainTimeout(.seconds(1))),
         ]
     )
-    func refused(way: Way, options: DisconnectOptions) async throws {
+    func refused(way: Way, command: EntryCommand) async throws {
         let bench = try Bench(way)
         let messages = try await bench.open()
-        let error = await failure { try await bench.others.request(goodbye(options)) }
+        let error = await failure { try await bench.others.request(goodbye(command)) }
         #expect(error?.code == .unsupported)
         #expect("\(bench.transport.states.current)" == "connected")
         withExtendedLifetime(messages) {}

@@ -112,7 +112,7 @@ struct ConnectionInterceptorTests {
             for _ in 0..<2 {
                 let line = Line(topic: "room", command: command)
                 let error = await failure {
-                    if case .subscribe = command {
+                    if command.kind == .subscribe {
                         _ = try await provider.messages(line, as: String.self)
                     } else {
                         try await provider.request(line)
@@ -169,7 +169,7 @@ struct ConnectionInterceptorTests {
             RetryPolicy(maximumAttempts: 2, delay: .none, codes: [.timedOut])
         )
         let call = Call {
-            try await provider.request(.say("x") { $0.isIdempotent = isIdempotent })
+            try await provider.request(.say("x") { $0[.idempotent] = isIdempotent })
         }
         for attempt in 1...(isIdempotent ? 2 : 1) {
             await until { bench.count(way.sendWord) == attempt }
@@ -407,9 +407,9 @@ struct ConnectionInterceptorTests {
     func connectPerEntry(way: Way) async throws {
         let bench = try Bench(way)
         bench.dialer.mode = .silent
-        let options = ConnectOptions(timeout: .seconds(3))
+        let command = EntryCommand.connect(.timeout(.seconds(3)))
         let call = Call {
-            try await bench.others.request(Line(topic: nil, command: .connect(options)))
+            try await bench.others.request(Line(topic: nil, command: command))
         }
         await until { bench.dialer.written > 0 }
         await bench.pass(.seconds(3), endsAt: call)

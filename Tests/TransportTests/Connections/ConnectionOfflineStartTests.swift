@@ -18,7 +18,7 @@ struct ConnectionOfflineStartTests {
     private func line(_ topic: String = "room") -> Line {
         .listen(topic) {
             $0.qos = .atLeastOnce
-            $0.waitsForConnection = true
+            $0[.waitsForConnection] = true
         }
     }
 
@@ -189,7 +189,7 @@ struct ConnectionOfflineStartTests {
             plan.mqtt = { $0.connectsOnDemand = false }
         }
         let low = try await bench.others.messages(
-            .listen { $0.waitsForConnection = true },
+            .listen { $0[.waitsForConnection] = true },
             as: String.self
         )
         let high = try await bench.others.messages(line(), as: String.self)
@@ -312,7 +312,7 @@ struct ConnectionOfflineStartTests {
         var watch = bench.watch()
         await bench.lose(&watch)
         let same = try await bench.others.messages(
-            .listen { $0.waitsForConnection = true },
+            .listen { $0[.waitsForConnection] = true },
             as: String.self
         )
         #expect(same.grantedQoS == .atMostOnce)
@@ -341,7 +341,7 @@ struct ConnectionOfflineStartTests {
         var watch = bench.watch()
         await bench.lose(&watch)
         let second = try await bench.others.messages(
-            wantsMore ? line() : .listen { $0.waitsForConnection = true }
+            wantsMore ? line() : .listen { $0[.waitsForConnection] = true }
         )
         // The session is present. The SUBSCRIBE gets no answer.
         bench.dialer.next(.say([0x20, 2, 1, 0]))

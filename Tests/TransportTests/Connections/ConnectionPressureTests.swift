@@ -95,7 +95,7 @@ struct ConnectionPressureTests {
         let bench = try Bench(way)
         let noted = bench.record()
         let messages = try await bench.others.messages(
-            .listen { $0.buffering = BufferPolicy(overflow, messageLimit: 4) },
+            .listen { $0[.buffering] = BufferPolicy(overflow, messageLimit: 4) },
             as: String.self
         )
         try await speak(0..<10, bench)
@@ -121,7 +121,7 @@ struct ConnectionPressureTests {
         let bench = try Bench(way)
         let noted = bench.record()
         let messages = try await bench.others.messages(
-            .listen { $0.buffering = BufferPolicy(.dropNewest, byteLimit: 350) },
+            .listen { $0[.buffering] = BufferPolicy(.dropNewest, byteLimit: 350) },
             as: String.self
         )
         try await speak(0..<5, bench, length: 99)
@@ -141,7 +141,7 @@ struct ConnectionPressureTests {
         let bench = try Bench(way)
         let noted = bench.record()
         let slow = try await bench.others.messages(
-            .listen { $0.buffering = BufferPolicy(.fail, messageLimit: 4) },
+            .listen { $0[.buffering] = BufferPolicy(.fail, messageLimit: 4) },
             as: String.self
         )
         let other = try await bench.others.messages(.listen("lounge"), as: String.self)
@@ -167,7 +167,7 @@ struct ConnectionPressureTests {
         let noted = bench.record()
         let line = Line.listen {
             if way != .events {
-                $0.buffering = BufferPolicy(.holdBack, messageLimit: 4)
+                $0[.buffering] = BufferPolicy(.holdBack, messageLimit: 4)
             }
         }
         let messages = try await bench.others.messages(line, as: String.self)

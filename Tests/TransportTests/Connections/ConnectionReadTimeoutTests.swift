@@ -80,7 +80,7 @@ struct ConnectionReadTimeoutTests {
     func heldBack(way: Way) async throws {
         let bench = try makeBench(way)
         let noted = bench.record()
-        let line = Line.listen { $0.buffering = BufferPolicy(.holdBack, messageLimit: 4) }
+        let line = Line.listen { $0[.buffering] = BufferPolicy(.holdBack, messageLimit: 4) }
         let messages = try await bench.others.messages(line)
         let speaker = try bench.makeSpeaker()
         // Far more than one read takes.

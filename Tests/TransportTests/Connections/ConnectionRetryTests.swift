@@ -183,7 +183,7 @@ struct ConnectionRetryTests {
 
     private struct Once: EntryType {
         var topic: String? { "room" }
-        var command: EntryCommand { .send(SendOptions(qos: .atMostOnce)) }
+        var command: EntryCommand { .send(qos: .atMostOnce) }
         var body: EntryBody { .text("once") }
     }
 

@@ -1,6 +1,7 @@
 import Testing
 import TransportTestSupport
 import Waybill
+import WaybillSTOMP
 import WaybillTesting
 import WireTestSupport
 
@@ -23,7 +24,7 @@ struct ConnectionRoomTests {
     }
 
     private static func line(_ way: Way) -> Line {
-        .say(long) { if way.isSTOMP { $0.asksForReceipt = false } }
+        .say(long) { if way.isSTOMP { $0[.receipt] = STOMPReceipt.none } }
     }
 
     @Test("It fails when the connection is lost before its bytes have left", arguments: Way.shared)

@@ -130,10 +130,10 @@ struct ConnectionStarvationTests {
     func held(way: Way) async throws {
         let bench = try bench(way, .holdBack)
         let noted = bench.record()
-        let change: (inout SubscribeOptions) -> Void = {
+        let change: (inout EntryCommand) -> Void = {
             if way.isMQTT { $0.qos = .atLeastOnce }
             // Small, so that one consumer holds the peer back and not the account.
-            if way.isSTOMP { $0.buffering = BufferPolicy(.holdBack, messageLimit: 16) }
+            if way.isSTOMP { $0[.buffering] = BufferPolicy(.holdBack, messageLimit: 16) }
         }
         let forgotten = try await bench.others.messages(.listen("a", change), as: String.self)
         let other = try await bench.others.messages(.listen("b", change), as: String.self)
@@ -152,7 +152,7 @@ struct ConnectionStarvationTests {
             try await bench.others.request(
                 .say("own", to: "other") {
                     $0.qos = .atLeastOnce
-                    $0.timeout = .seconds(1)
+                    $0[.timeout] = .seconds(1)
                 }
             )
         }

@@ -70,9 +70,9 @@ struct ConnectionStatisticsTests {
     func unacknowledged(way: Way) async throws {
         let bench = try Bench(way)
         let messages = try await bench.others.messages(
-            Line.listen { options in
-                options.qos = .atLeastOnce
-                options.acknowledgement = .manual
+            Line.listen { command in
+                command.qos = .atLeastOnce
+                command[.manualAcknowledgement] = true
             },
             as: Message.self
         )

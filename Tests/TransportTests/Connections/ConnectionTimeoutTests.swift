@@ -28,7 +28,7 @@ struct ConnectionTimeoutTests {
 
     private struct HastyConnect: EntryType {
         var topic: String?
-        var command: EntryCommand { .connect(ConnectOptions(timeout: .seconds(2))) }
+        var command: EntryCommand { .connect(.timeout(.seconds(2))) }
     }
 
     @Test("5.6: or what the entry that connects says", arguments: Way.shared)

@@ -41,7 +41,7 @@ struct ConnectionUnsubscribeTests {
         let provider = bench.provider
         let connect = Call { try await provider.request(.connect) }
         await watch.until("connecting (attempt 1)")
-        let messages = try await bench.others.messages(.listen { $0.waitsForConnection = true })
+        let messages = try await bench.others.messages(.listen { $0[.waitsForConnection] = true })
         _ = try await bench.transport.perform(Request(topic: "room", command: .unsubscribe))
         for try await _ in messages { Issue.record("a message") }
         #expect(bench.count(way.subscribeWord) == 0)

@@ -91,13 +91,13 @@ enum Talk: EntryType {
         case .connect: return .connect
         case .disconnect: return .disconnect
         case .listen(_, let timeout):
-            var options = SubscribeOptions(qos: .atLeastOnce)
-            options.timeout = timeout
-            return .subscribe(options)
+            var command = EntryCommand.subscribe(qos: .atLeastOnce)
+            command[.timeout] = timeout
+            return command
         case .say(_, _, let timeout):
-            var options = SendOptions(qos: .atLeastOnce, isIdempotent: true)
-            options.timeout = timeout
-            return .send(options)
+            var command = EntryCommand.send(qos: .atLeastOnce, .idempotent)
+            command[.timeout] = timeout
+            return command
         }
     }
 

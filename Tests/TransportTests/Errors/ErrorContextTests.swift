@@ -4,6 +4,7 @@ import TransportTestSupport
 import Waybill
 import WaybillLink
 import WaybillMQTT
+import WaybillSTOMP
 import WaybillSession
 import WaybillTesting
 import WebSocketWire
@@ -188,7 +189,7 @@ import WireCore
             #expect(text == code.description && text.hasPrefix(name))
         }
         #expect("\(MQTTReason.Code(rawValue: 0xFE))" == "0xFE")
-        #expect(DisconnectOptions(reasonCode: 0x98).reasonCode == .administrativeAction)
+        #expect(EntryCommand.disconnect(.reasonCode(0x98))[.reasonCode] == .administrativeAction)
     }
 
     @Test(

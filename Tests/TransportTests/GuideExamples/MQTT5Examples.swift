@@ -17,10 +17,10 @@ enum JobEntry: EntryType {
 
     var command: EntryCommand {
         switch self {
-        case .jobs: .subscribe(qos: .atLeastOnce, shareName: "workers")
-        case .leave: .unsubscribe(shareName: "workers")
-        case .refuse(let id): .nack(id, reasonCode: .quotaExceeded, reason: "try later")
-        case .finish(let id): .ack(id, awaitsCompletion: true)
+        case .jobs: .subscribe(qos: .atLeastOnce, .shareName("workers"))
+        case .leave: .unsubscribe(.shareName("workers"))
+        case .refuse(let id): .nack(id, .reasonCode(.quotaExceeded), .reason("try later"))
+        case .finish(let id): .ack(id, .awaitsCompletion)
         }
     }
 }
@@ -32,12 +32,12 @@ func statingProperties(_ configuration: inout MQTTConfiguration) {
     configuration.will = Will(
         topic: "lamps/hall",
         body: "gone",
+        contentType: "text/plain",
+        headers: ["reason": "lost"],
         qos: .atLeastOnce,
         delay: .seconds(30),
-        isText: true,
-        expiry: .seconds(600),
-        contentType: "text/plain",
-        headers: ["reason": "lost"]
+        .payloadFormat(.text),
+        .expiry(.seconds(600))
     )
 }
 

@@ -37,13 +37,7 @@ import WaybillTesting
             case .join: .subscribe
             case .joinExactly: .subscribe(qos: .exactlyOnce)
             case .say, .sayInAllRooms, .sayNothing: .send(qos: .atLeastOnce)
-            case .keep:
-                .send(
-                    SendOptions(
-                        qos: .atLeastOnce,
-                        retain: true
-                    )
-                )
+            case .keep: .send(qos: .atLeastOnce, .retained)
             }
         }
 
@@ -89,7 +83,10 @@ import WaybillTesting
     func wrongOption() async throws {
         let transport = try STOMPTransport(url: "stomp://127.0.0.1:1")
         let text = await text { try await chat(transport).request(.keep("hello")) }
-        #expect(text == "unsupported: STOMP has no option retain, command send, topic lobby")
+        #expect(
+            text
+                == "unsupported: STOMP does not support retained for send, command send, topic lobby"
+        )
     }
 
     @Test("A quality of service that event streams do not have")

@@ -126,7 +126,7 @@ import WaybillWebSocket
         #expect(retries.maximumAttempts == 3)
         #expect(retries.longestServerDelay == .seconds(60) && retries.busyDelay == .seconds(5))
         #expect(retries.codes == WaybillError.Code.retryable && retries.budget == nil)
-        #expect(retries.commands == Set(EntryCommand.Kind.allCases))
+        #expect(retries.commands == nil)
     }
 
     private func check(

@@ -47,10 +47,10 @@ struct ReflectionTests {
         let path = "path?token=\(secret)-query"
         let body = Payload("\(secret)-body")
         let will = Will(topic: "gone", body: body)
-        let connect = ConnectOptions(
-            userName: "\(secret)-user",
-            password: "\(secret)-password",
-            will: will
+        let connect = EntryCommand.connect(
+            .userName("\(secret)-user"),
+            .password("\(secret)-password"),
+            .will(will)
         )
         let credentials = Credentials(
             userName: "\(secret)-user",
@@ -60,7 +60,7 @@ struct ReflectionTests {
         let message = Message(topic: path, body: body, headers: headers("message"))
         let request = Request(
             topic: path,
-            command: .connect(connect),
+            command: connect,
             body: body,
             headers: headers("request")
         )
@@ -147,13 +147,19 @@ struct ReflectionTests {
             ("EnqueuedRequest", provider.enqueue(Entry())),
             ("Payload", body), ("Headers", headers("list")), ("Will", will),
             ("Header", Headers.Header(name: "token", value: "\(secret)-value")),
-            ("ConnectOptions", connect), ("EntryCommand", EntryCommand.connect(connect)),
+            ("EntryCommand", connect),
+            ("ConnectOption", ConnectOption.password("\(secret)-password")),
+            ("SendOption", SendOption.responseTopic("\(secret)-topic")),
+            ("SubscribeOption", SubscribeOption(.userName, "\(secret)-user")),
+            ("UnsubscribeOption", UnsubscribeOption(.userName, "\(secret)-user")),
+            ("AckOption", AckOption.reason("\(secret)-reason")),
+            ("DisconnectOption", DisconnectOption.reason("\(secret)-reason")),
             ("EntryBody", EntryBody.text("\(secret)-text")), ("Request", request),
             (
                 "AnyEntry",
                 AnyEntry(
                     topic: path,
-                    command: .connect(connect),
+                    command: connect,
                     body: .text("\(secret)-text"),
                     headers: headers("entry")
                 )
@@ -224,13 +230,13 @@ struct ReflectionTests {
 
     /// The public types that contain no data of an app or a peer, or whose content has a test of its own.
     private static let harmless: Set<String> = [
-        "SubscriptionIdentifier", "AcknowledgementOptions", "UnsubscribeOptions",
-        "AckMode", "AcknowledgementMode", "AdaptiveKeepAlive", "AppLifecycleHints",
+        "SubscriptionIdentifier",
+        "AckMode", "AdaptiveKeepAlive", "AppLifecycleHints",
         "BufferPolicy", "BulkResults",
         "ClosureWireLogger", "Condition",
-        "Code", "Command", "Completion", "Compression", "ConnectionHint",
+        "Code", "Completion", "Compression", "ConnectionHint",
         "ConnectionHints", "ConnectionStateSource", "ConnectionStates", "Details", "Direction",
-        "DisconnectOptions", "DropReason", "Event", "EventStreamResponse", "FailoverOptions", "ID",
+        "DropReason", "Event", "EventStreamResponse", "FailoverOptions", "ID",
         "InMemorySessionStore",
         "Instant", "JSONBodyDecoder", "JSONBodyEncoder", "KeepAliveMemory", "Kind",
         "LateDeliveryPolicy",
@@ -241,9 +247,9 @@ struct ReflectionTests {
         "ProviderConfiguration", "Report",
         "QoS", "ReadyState", "Reason", "ReconnectionPolicy", "Refusal",
         "RequestAttempts", "RequestChain", "RetainHandling", "RetryBudget", "RetryDelay",
-        "RetryPolicy", "SendOptions", "Service",
+        "RetryPolicy", "STOMPReceipt", "Service",
         "SimulatedBroker", "SimulatedFaults", "SimulatedWorld", "Simulation",
-        "SimulationFailure", "StandardErrorWireLogger", "Step", "StreamEvent", "SubscribeOptions",
+        "SimulationFailure", "StandardErrorWireLogger", "Step", "StreamEvent",
         "TLSFailure",
         "TokenFailure",
         // The host of an authentication.
@@ -251,7 +257,9 @@ struct ReflectionTests {
         // A store on disk; its mirror is empty, and an expired message has its own description.
         "CorruptFilePolicy", "SQLiteSessionStore", "SQLiteStoreError", "Stage", "Synchronization",
         // Options, and names of options and of topics. A message among updates has its own description.
-        "Lookup", "SubscriptionUpdate", "TopicStyle", "UnsupportedOption", "UnsupportedPolicy",
+        "Lookup", "MQTTPayloadFormat", "OptionKey", "OptionName", "OptionReader",
+        "SubscriptionUpdate",
+        "TopicStyle", "UnsupportedPolicy",
         "TransportEventSource", "TransportEvents", "Version", "WebSocketClient", "Wildcards",
         "SocketFailure", "WebSocketClosure", "WireLogBodies", "WireProtocol",
     ]

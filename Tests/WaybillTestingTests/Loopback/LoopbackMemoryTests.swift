@@ -42,10 +42,7 @@ struct LoopbackMemoryTests {
         let messages = try await provider.messages(
             AnyEntry(
                 topics: ["t"],
-                command: .subscribe(
-                    qos: qos,
-                    buffering: BufferPolicy(.holdBack, messageLimit: 1)
-                )
+                command: .subscribe(qos: qos, .buffering(BufferPolicy(.holdBack, messageLimit: 1)))
             )
         )
         for _ in 0..<16 { broker.publish(Payload(mebibyte), to: "t", qos: qos) }

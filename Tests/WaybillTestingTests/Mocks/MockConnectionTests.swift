@@ -1,6 +1,7 @@
 import Testing
 import TransportTestSupport
 import Waybill
+import WaybillSTOMP
 import WaybillTesting
 import WireCore
 import WireTestSupport
@@ -57,7 +58,7 @@ private final class Tokens: Sendable {
 
     func answer(_ request: Request) -> MockTransport.Outcome {
         var token = request.headers["Authorization"].map { String($0.dropFirst("Bearer ".count)) }
-        if case .connect(let options) = request.command { token = options.password }
+        if request.command.kind == .connect { token = request.command[.password] }
         let now = clock.now
         return state.withLock { state in
             if let token, let end = state.issued[token], now < end { return .success }
@@ -144,10 +145,7 @@ struct MockConnectionTests {
         #expect(try await iterator.next()?.text == "still there")
         #expect(mock.requests.count { $0.command.kind == .connect } == 0)
         guard wireProtocol != .events else { return }
-        let passwords = mock.connects.compactMap { request -> String? in
-            guard case .connect(let options) = request.command else { return nil }
-            return options.password
-        }
+        let passwords = mock.connects.compactMap { $0.command[.password] }
         // Each password was accepted once and refused at the next connection, except for the last one.
         #expect(passwords.count == mock.connects.count)
         #expect(passwords.count == Set(passwords).count * 2 - 1)
@@ -166,11 +164,8 @@ struct MockConnectionTests {
         try await waitUntil { mock.states.isConnected }
         #expect(mock.connects.map(\.command.name) == ["connect", "connect"])
         for connect in mock.connects {
-            guard case .connect(let options) = connect.command else {
-                Issue.record("\(connect)")
-                continue
-            }
-            #expect(options.password == "t")
+            #expect(connect.command.kind == .connect)
+            #expect(connect.command[.password] == "t")
         }
         #expect(counter.count == 3)
     }
@@ -206,12 +201,11 @@ struct MockConnectionTests {
         let mock = MockTransport(like: .mqtt5, clock: clock)
             .expect(.send, .silence, .after(.seconds(40), .success), .after(.seconds(5), .success))
             .expect(.subscribe, .silence).expect(.disconnect, .silence)
-        var short = SendOptions(qos: .atLeastOnce)
-        short.timeout = .seconds(2)
+        let short = EntryCommand.send(qos: .atLeastOnce, .timeout(.seconds(2)))
         let requests: [(Request, Int)] = [
-            (Request(topic: "a", command: .send(short)), 2),
+            (Request(topic: "a", command: short), 2),
             (Request(topic: "a", command: .send(qos: .atLeastOnce)), 30),
-            (Request(topic: "a", command: .send(short)), 2),
+            (Request(topic: "a", command: short), 2),
         ]
         for (request, seconds) in requests {
             let call = Task { try await mock.perform(request) }
@@ -242,8 +236,8 @@ struct MockConnectionTests {
     )
     func acknowledgements(_ wireProtocol: MockTransport.WireProtocol) async throws {
         let mock = MockTransport(like: wireProtocol).expect(.subscribe).expect(.ack).expect(.nack)
-        let options = SubscribeOptions(qos: .atLeastOnce, acknowledgement: .manual)
-        let messages = try await mock.subscribe(Request(topic: "a", command: .subscribe(options)))
+        let command = EntryCommand.subscribe(qos: .atLeastOnce, .manualAcknowledgement)
+        let messages = try await mock.subscribe(Request(topic: "a", command: command))
         mock.push("1", to: "a")
         mock.push("2", to: "a")
         #expect(mock.unacknowledgedCount == 2)
@@ -269,7 +263,7 @@ struct MockConnectionTests {
         let mock = MockTransport(like: .stomp).expect(.subscribe).expect(.ack).expect(.begin)
             .expect(.abort).expect(.commit)
         let messages = try await mock.subscribe(
-            Request(topic: "a", command: .subscribe(ackMode: .client, acknowledgement: .manual))
+            Request(topic: "a", command: .subscribe(.ackMode(.client), .manualAcknowledgement))
         )
         for text in ["1", "2", "3"] { mock.push(Payload(text), to: "a") }
         var iterator = messages.makeAsyncIterator()
@@ -279,12 +273,12 @@ struct MockConnectionTests {
             _ = try await mock.perform(Request(topic: nil, command: command))
         }
         try await perform(.begin(transaction: "t"))
-        try await perform(.ack(ids[1], transaction: "t"))
+        try await perform(.ack(ids[1], .transaction("t")))
         #expect(mock.unacknowledgedCount == 1)
         try await perform(.abort(transaction: "t"))
         #expect(mock.unacknowledgedCount == 3)
         try await perform(.begin(transaction: "t"))
-        try await perform(.ack(ids[2], transaction: "t"))
+        try await perform(.ack(ids[2], .transaction("t")))
         try await perform(.commit(transaction: "t"))
         #expect(mock.unacknowledgedCount == 0)
     }

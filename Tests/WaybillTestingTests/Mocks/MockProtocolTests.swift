@@ -30,18 +30,8 @@ import WireTestSupport
         var testDescription: String { "\(wireProtocol): \(name)" }
     }
 
-    private static func send(_ change: (inout SendOptions) -> Void = { _ in }) -> EntryCommand {
-        var options = SendOptions(qos: .atLeastOnce)
-        change(&options)
-        return .send(options)
-    }
-
-    private static func subscribe(
-        _ change: (inout SubscribeOptions) -> Void = { _ in }
-    ) -> EntryCommand {
-        var options = SubscribeOptions()
-        change(&options)
-        return .subscribe(options)
+    private static func send(_ options: SendOption...) -> EntryCommand {
+        .send(qos: .atLeastOnce, options: options)
     }
 
     private static let id = Message.ID.named("m")
@@ -52,23 +42,23 @@ import WireTestSupport
                 BadRequest(version, "empty topic", send(), topic: ""),
                 BadRequest(version, "wildcard in a send", send(), topic: "a/+"),
                 BadRequest(version, "zero in a topic", send(), topic: "a\0b"),
-                BadRequest(version, "receipt", send { $0.asksForReceipt = true }, topic: "a"),
-                BadRequest(version, "method", send { $0.method = "PUT" }, topic: "a"),
+                BadRequest(version, "receipt", send(.receipt(.automatic)), topic: "a"),
+                BadRequest(version, "method", send(.method("PUT")), topic: "a"),
                 BadRequest(
                     version,
                     "QoS 2 sent once",
-                    .send(qos: .exactlyOnce, isSentOnce: true),
+                    .send(qos: .exactlyOnce, .sentOnce),
                     topic: "a"
                 ),
                 BadRequest(version, "empty filter", .subscribe, topic: ""),
                 BadRequest(version, "filter with # inside", .subscribe, topic: "a/#/b"),
                 BadRequest(version, "body of a subscription", .subscribe, topic: "a", body: "x"),
-                BadRequest(version, "ack mode", .subscribe(ackMode: .client), topic: "a"),
-                BadRequest(version, "event types", subscribe { $0.eventTypes = ["a"] }, topic: "a"),
+                BadRequest(version, "ack mode", .subscribe(.ackMode(.client)), topic: "a"),
+                BadRequest(version, "event types", .subscribe(.eventTypes(["a"])), topic: "a"),
                 BadRequest(version, "empty filter to leave", .unsubscribe, topic: ""),
                 BadRequest(version, "transaction", .begin(transaction: "t")),
                 BadRequest(version, "commit", .commit(transaction: "t")),
-                BadRequest(version, "ack in a transaction", .ack(id, transaction: "t")),
+                BadRequest(version, "ack in a transaction", .ack(id, .transaction("t"))),
                 BadRequest(version, "topic of an ack", .ack(id), topic: "a"),
                 BadRequest(version, "body of a disconnect", .disconnect, body: "x"),
                 BadRequest(version, "topic of a connect", .connect, topic: "a"),
@@ -76,9 +66,9 @@ import WireTestSupport
             ]
         } + [
             BadRequest(.mqtt3_1_1, "headers", send(), topic: "a", headers: ["k": "v"]),
-            BadRequest(.mqtt3_1_1, "expiry", send { $0.expiry = .seconds(1) }, topic: "a"),
-            BadRequest(.mqtt3_1_1, "response topic", send { $0.responseTopic = "r" }, topic: "a"),
-            BadRequest(.mqtt3_1_1, "no local", subscribe { $0.noLocal = true }, topic: "a"),
+            BadRequest(.mqtt3_1_1, "expiry", send(.expiry(.seconds(1))), topic: "a"),
+            BadRequest(.mqtt3_1_1, "response topic", send(.responseTopic("r")), topic: "a"),
+            BadRequest(.mqtt3_1_1, "no local", .subscribe(.noLocal), topic: "a"),
             BadRequest(
                 .mqtt3_1_1,
                 "headers of a subscription",
@@ -86,31 +76,31 @@ import WireTestSupport
                 topic: "a",
                 headers: ["k": "v"]
             ),
-            BadRequest(.mqtt3_1_1, "text", send { $0.isText = true }, topic: "a"),
-            BadRequest(.mqtt3_1_1, "share name", subscribe { $0.shareName = "g" }, topic: "a"),
-            BadRequest(.mqtt3_1_1, "number", .subscribe(subscriptionIdentifier: 1), topic: "a"),
-            BadRequest(.mqtt3_1_1, "session expiry", .connect(sessionExpiry: .zero)),
-            BadRequest(.mqtt3_1_1, "reason of an ack", .ack(id, reason: "r")),
-            BadRequest(.mqtt5, "slash in a share name", .subscribe(shareName: "g/h"), topic: "a"),
-            BadRequest(.mqtt5, "number zero", .subscribe(subscriptionIdentifier: 0), topic: "a"),
-            BadRequest(.mqtt5, "reason of servers", .nack(id, reasonCode: 0x10)),
-            BadRequest(.stomp, "share name", .unsubscribe(shareName: "g"), topic: "/topic/a"),
-            BadRequest(.stomp, "reason of a nack", .nack(id, reasonCode: 0x80)),
-            BadRequest(.stomp, "completion", .ack(id, awaitsCompletion: true)),
-            BadRequest(.events, "share name", .unsubscribe(shareName: "g"), topic: "a"),
+            BadRequest(.mqtt3_1_1, "text", send(.payloadFormat(.text)), topic: "a"),
+            BadRequest(.mqtt3_1_1, "share name", .subscribe(.shareName("g")), topic: "a"),
+            BadRequest(.mqtt3_1_1, "number", .subscribe(.subscriptionIdentifier(1)), topic: "a"),
+            BadRequest(.mqtt3_1_1, "session expiry", .connect(.sessionExpiry(.zero))),
+            BadRequest(.mqtt3_1_1, "reason of an ack", .ack(id, .reason("r"))),
+            BadRequest(.mqtt5, "slash in a share name", .subscribe(.shareName("g/h")), topic: "a"),
+            BadRequest(.mqtt5, "number zero", .subscribe(.subscriptionIdentifier(0)), topic: "a"),
+            BadRequest(.mqtt5, "reason of servers", .nack(id, .reasonCode(0x10))),
+            BadRequest(.stomp, "share name", .unsubscribe(.shareName("g")), topic: "/topic/a"),
+            BadRequest(.stomp, "reason of a nack", .nack(id, .reasonCode(0x80))),
+            BadRequest(.stomp, "completion", .ack(id, .awaitsCompletion)),
+            BadRequest(.events, "share name", .unsubscribe(.shareName("g")), topic: "a"),
             BadRequest(.mqtt3_1_1, "nack", .nack(id)),
             BadRequest(.mqtt3_1_1, "headers of a connect", .connect, headers: ["k": "v"]),
-            BadRequest(.mqtt3_1_1, "reason", .disconnect(DisconnectOptions(reason: "bye"))),
+            BadRequest(.mqtt3_1_1, "reason", .disconnect(.reason("bye"))),
             BadRequest(
                 .mqtt5,
                 "shared without local",
-                subscribe { $0.noLocal = true },
+                .subscribe(.noLocal),
                 topic: "$share/g/a"
             ),
-            BadRequest(.stomp, "retained", send { $0.retain = true }, topic: "/topic/a"),
-            BadRequest(.stomp, "QoS 2", send { $0.qos = .exactlyOnce }, topic: "/topic/a"),
-            BadRequest(.stomp, "expiry", send { $0.expiry = .seconds(1) }, topic: "/topic/a"),
-            BadRequest(.stomp, "method", send { $0.method = "PUT" }, topic: "/topic/a"),
+            BadRequest(.stomp, "retained", send(.retained), topic: "/topic/a"),
+            BadRequest(.stomp, "QoS 2", .send(qos: .exactlyOnce), topic: "/topic/a"),
+            BadRequest(.stomp, "expiry", send(.expiry(.seconds(1))), topic: "/topic/a"),
+            BadRequest(.stomp, "method", send(.method("PUT")), topic: "/topic/a"),
             BadRequest(.stomp, "empty destination", send(), topic: ""),
             BadRequest(
                 .stomp,
@@ -121,28 +111,28 @@ import WireTestSupport
             ),
             BadRequest(.stomp, "colon in a name", send(), topic: "/topic/a", headers: ["": "v"]),
             BadRequest(.stomp, "body of a subscription", .subscribe, topic: "/topic/a", body: "x"),
-            BadRequest(.stomp, "no local", subscribe { $0.noLocal = true }, topic: "/topic/a"),
+            BadRequest(.stomp, "no local", .subscribe(.noLocal), topic: "/topic/a"),
             BadRequest(
                 .stomp,
                 "manual in auto",
-                .subscribe(ackMode: .auto, acknowledgement: .manual),
+                .subscribe(.ackMode(.auto), .manualAcknowledgement),
                 topic: "/topic/a"
             ),
-            BadRequest(.stomp, "will", .connect(ConnectOptions(will: Will(topic: "w", body: "x")))),
-            BadRequest(.stomp, "identifier", .connect(ConnectOptions(clientIdentifier: "c"))),
+            BadRequest(.stomp, "will", .connect(.will(Will(topic: "w", body: "x")))),
+            BadRequest(.stomp, "identifier", .connect(.clientIdentifier("c"))),
             BadRequest(.stomp, "transaction without a name", .begin(transaction: "")),
-            BadRequest(.stomp, "reason", .disconnect(DisconnectOptions(reason: "bye"))),
-            BadRequest(.events, "retained", send { $0.retain = true }, topic: "a"),
-            BadRequest(.events, "QoS 2", send { $0.qos = .exactlyOnce }, topic: "a"),
+            BadRequest(.stomp, "reason", .disconnect(.reason("bye"))),
+            BadRequest(.events, "retained", send(.retained), topic: "a"),
+            BadRequest(.events, "QoS 2", .send(qos: .exactlyOnce), topic: "a"),
             BadRequest(.events, "space in a path", send(), topic: "a b"),
-            BadRequest(.events, "method", send { $0.method = "P T" }, topic: "a"),
+            BadRequest(.events, "method", send(.method("P T")), topic: "a"),
             BadRequest(.events, "header", send(), topic: "a", headers: ["k": "a\nb"]),
-            BadRequest(.events, "manual", subscribe { $0.acknowledgement = .manual }, topic: "a"),
+            BadRequest(.events, "manual", .subscribe(.manualAcknowledgement), topic: "a"),
             BadRequest(.events, "ack", .ack(id)),
             BadRequest(.events, "nack", .nack(id)),
             BadRequest(.events, "transaction", .begin(transaction: "t")),
-            BadRequest(.events, "password", .connect(userName: "u", password: "p")),
-            BadRequest(.events, "reason", .disconnect(DisconnectOptions(reason: "bye"))),
+            BadRequest(.events, "password", .connect(.userName("u"), .password("p"))),
+            BadRequest(.events, "reason", .disconnect(.reason("bye"))),
         ]
 
     private static func transport(
@@ -163,7 +153,7 @@ import WireTestSupport
 
     private static func error(_ request: Request, over transport: any Transport) async -> String {
         do {
-            if case .subscribe = request.command {
+            if request.command.kind == .subscribe {
                 _ = try await transport.subscribe(request)
             } else {
                 _ = try await transport.perform(request)
@@ -187,7 +177,7 @@ import WireTestSupport
         for isConnected in [false, true] {
             let real = try Self.transport(bad.wireProtocol, broker)
             let mock = MockTransport(like: bad.wireProtocol).expect(.connect)
-            for kind in [MockTransport.Command.send, .subscribe, .unsubscribe, .begin] {
+            for kind in [EntryCommand.Kind.send, .subscribe, .unsubscribe, .begin] {
                 mock.expect(kind)
             }
             if isConnected {

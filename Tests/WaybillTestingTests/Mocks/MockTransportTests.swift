@@ -1,6 +1,7 @@
 import Testing
 import TransportTestSupport
 import Waybill
+import WaybillSTOMP
 import WaybillTesting
 import WireCore
 import WireTestSupport
@@ -46,8 +47,8 @@ import WireTestSupport
         let id = try #require(try await iterator.next()?.id)
         #expect(id == .named("m"))
         for command in [
-            EntryCommand.begin(transaction: "x"), .ack(id, transaction: "x"),
-            .nack(id, transaction: "x"), .commit(transaction: "x"), .abort(transaction: "y"),
+            EntryCommand.begin(transaction: "x"), .ack(id, .transaction("x")),
+            .nack(id, .transaction("x")), .commit(transaction: "x"), .abort(transaction: "y"),
         ] {
             _ = try await mock.perform(Request(topic: nil, command: command))
         }

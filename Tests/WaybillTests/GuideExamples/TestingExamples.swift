@@ -59,8 +59,9 @@ import WaybillTesting
         mock.expect(
             .connect,
             .answer { request in
-                guard case .connect(let options) = request.command, options.password == "token 2"
-                else { return .failure(WaybillError(.unauthorized, "expired")) }
+                guard request.command[.password] == "token 2" else {
+                    return .failure(WaybillError(.unauthorized, "expired"))
+                }
                 return .success
             }
         )

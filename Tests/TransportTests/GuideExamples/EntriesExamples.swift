@@ -2,8 +2,16 @@ import Dispatch
 import Testing
 import TransportTestSupport
 import Waybill
+import WaybillMQTT
 import WaybillTesting
+import WireCore
 import WireTestSupport
+
+extension OptionName { fileprivate static let priority = OptionKey<Int>("priority") }
+
+extension SendOption {
+    fileprivate static func priority(_ level: Int) -> Self { Self(.priority, level) }
+}
 
 /// The examples of the guide's page about entries, over a mock.
 @Suite("Guide: entries, options and brokers", .inSimulation, .timeLimit(.minutes(30)))
@@ -35,24 +43,17 @@ struct EntriesExamples {
 
         var command: EntryCommand {
             switch self {
-            case .connect: .connect(cleanStart: false, keepAlive: .seconds(30))
-            case .pay: .send(qos: .atLeastOnce, timeout: .seconds(5), expiry: .seconds(60))
-            case .report: .send(qos: .atLeastOnce)
-            case .everything, .prices: .subscribe(qos: .atLeastOnce, retainHandling: .sendIfNew)
-            case .close: .disconnect(drainTimeout: .seconds(2), reason: "signed out")
+            case .connect: .connect(.cleanStart(false), .keepAlive(.seconds(30)))
+            case .pay: .send(qos: .atLeastOnce, .timeout(.seconds(5)), .expiry(.seconds(60)))
+            case .report: .send(qos: .atLeastOnce, .timeout(.seconds(60)))
+            case .everything, .prices: .subscribe(qos: .atLeastOnce, .retainHandling(.sendIfNew))
+            case .close: .disconnect(.drainTimeout(.seconds(2)), .reason("signed out"))
             }
         }
 
         var retry: RetryPolicy? {
             switch self {
             case .pay: RetryPolicy(maximumAttempts: 1)
-            default: nil
-            }
-        }
-
-        var timeout: Duration? {
-            switch self {
-            case .report: .seconds(60)
             default: nil
             }
         }
@@ -77,13 +78,30 @@ struct EntriesExamples {
         #expect(try await iterator.next()?.text == "2")
         try await provider.request(.close)
         #expect(mock.requests[3].topics == ["orders/+", "stock/#", "alerts"])
+        #expect(mock.requests[2].command[.timeout] == .seconds(60))
+    }
+
+    private struct PriorityHeader: Interceptor {
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+            if let level = request.command[.priority] { request.headers["priority"] = "\(level)" }
+            request.command[.priority] = nil
+        }
+    }
+
+    @Test("An option of one's own")
+    func ownOption() async throws {
+        let mock = mock()
+        let provider = Provider<AnyEntry>(transport: mock).intercepted(PriorityHeader())
+        try await provider.request(.send(topic: "alarms", .priority(9)))
+        #expect(mock.requests.first?.headers == ["priority": "9"])
+        #expect(mock.requests.first?.command == .send)
     }
 
     @Test("Portable providers")
     func portable() async throws {
         let mock = mock()
         let provider = Provider<AnyEntry>(transport: mock)
-            .whenUnsupported(.ignore([.retain, .expiry, .headers, .qos]))
+            .whenUnsupported(.ignore([.retained, .expiry, .headers, .qos]))
             .topicStyle(.rabbitMQ)
         try await provider.request(.send(topic: "lamps/hall", body: .text("on"), qos: .atLeastOnce))
         #expect(mock.requests.first?.topic == "/topic/lamps.hall")
@@ -93,19 +111,19 @@ struct EntriesExamples {
     func handlers() async throws {
         let mock = mock()
         let provider = Provider<ShopEntry>(transport: mock)
-        let lines = LockedBox<[String]>([])
+        let lines = Locked([String]())
         let handle = provider.subscribe(of: String.self, entry: .prices, on: .main) { update in
             switch update {
             case .subscribed(let qos):
-                lines.change { $0.append("live, QoS \(qos?.rawValue ?? 0)") }
-            case .message(let price): lines.change { $0.append(price) }
-            case .failure(let error): lines.change { $0.append("\(error)") }
-            case .ended(let error): lines.change { $0.append("\(String(describing: error))") }
+                lines.withLock { $0.append("live, QoS \(qos?.rawValue ?? 0)") }
+            case .message(let price): lines.withLock { $0.append(price) }
+            case .failure(let error): lines.withLock { $0.append("\(error)") }
+            case .ended(let error): lines.withLock { $0.append("\(String(describing: error))") }
             }
         }
         try await waitUntil { mock.subscriptionCount == 1 }
         mock.push("12.50", to: "prices")
-        try await waitUntil { lines.value == ["live, QoS 0", "12.50"] }
+        try await waitUntil { lines.withLock { $0 } == ["live, QoS 0", "12.50"] }
         handle.cancel()
     }
 }
