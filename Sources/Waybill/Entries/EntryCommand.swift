@@ -12,7 +12,7 @@ public struct EntryCommand: Sendable {
     /// More kinds come with the modules of transports. A transport refuses those that it does not know.
     public struct Kind: Sendable {
         /// The kinds of this module; a `switch` over them is complete.
-        package enum Code: UInt8, Hashable, Sendable {
+        package enum Code: String, Hashable, Sendable {
             case connect, send, subscribe, unsubscribe, ack, nack, disconnect, other
         }
 
@@ -40,7 +40,7 @@ public struct EntryCommand: Sendable {
     /// The kind of the command.
     public var kind: Kind { code == .other ? value(of: .kind) ?? Kind(.other) : Kind(code) }
 
-    /// The quality of service of a send; the highest one wanted by a subscription. The server may grant less.
+    /// The quality of service of a send; the highest one wanted by a subscription, which the server may not grant.
     public var qos: QoS
     package let code: Kind.Code
     /// The options, each of which is there once; nil for none, so that a copy counts no references.
@@ -85,7 +85,9 @@ public struct EntryCommand: Sendable {
         return nil
     }
 
-    /// The value of an option; nil where it is absent. Interceptors read, set and remove options here.
+    /// The value of an option; nil where it is absent.
+    ///
+    /// Interceptors read, set and remove options here.
     public subscript<Value>(key: OptionKey<Value>) -> Value? {
         get { value(of: key) }
         set {
@@ -143,20 +145,23 @@ extension EntryCommand.Kind: Hashable, CustomStringConvertible {
     /// Closes the connection.
     public static var disconnect: Self { Self(.disconnect) }
 
+    /// Whether both are the same kind; kinds that are spelled alike may differ.
     public static func == (left: Self, right: Self) -> Bool {
         left.code == right.code && left.name === right.name
     }
 
+    /// Hashes the identity.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(code)
         hasher.combine(name.map(ObjectIdentifier.init))
     }
 
     /// The name, for logs and errors.
-    public var description: String { name?.text ?? "\(code)" }
+    public var description: String { name?.text ?? code.rawValue }
 }
 
 extension EntryCommand: Hashable, ShownByDescription {
+    /// Whether kind, quality of service and options are the same, whatever the order of the options.
     public static func == (left: Self, right: Self) -> Bool {
         guard left.code == right.code, left.qos == right.qos else { return false }
         guard let boxes = left.boxes, let others = right.boxes else {
@@ -165,6 +170,7 @@ extension EntryCommand: Hashable, ShownByDescription {
         return boxes.count == others.count && boxes.allSatisfy(others.contains)
     }
 
+    /// Hashes what ``==(_:_:)`` compares.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(code)
         hasher.combine(qos)

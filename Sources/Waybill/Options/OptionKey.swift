@@ -14,8 +14,10 @@ public class OptionName: Hashable, CustomStringConvertible, @unchecked Sendable 
         self.canBeOmitted = canBeOmitted
     }
 
+    /// Whether both are the same object.
     public static func == (left: OptionName, right: OptionName) -> Bool { left === right }
 
+    /// Hashes the identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 
     /// The name as an app writes it.
