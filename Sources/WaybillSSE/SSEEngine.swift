@@ -105,9 +105,9 @@ final class SSEEngine: Sendable {
             beginLeft(request)
             return try await send(request)
         case .connect:
+            try check.check(request)
             beginLeft(request)
             // Streams are opened by subscriptions: there is nothing to open before.
-            try check.check(request)
             return Receipt()
         case .disconnect:
             try check.check(request)

@@ -61,7 +61,7 @@ package struct ConnectOccasion: Sendable {
         guard let source, adapted.command.kind == .connect else { return adapted }
         let credentials = try await source.credentials(for: self)
         var complete = adapted
-        showsCredentials = complete.command.take(credentials, replacing: adapted.chain == nil)
+        showsCredentials = complete.command.take(credentials)
         return complete
     }
 
@@ -152,29 +152,20 @@ package struct ConnectOccasion: Sendable {
 }
 
 extension EntryCommand {
-    /// Applies the credentials of a source.
+    /// Applies the credentials of a source, except those that the request has: an option of the entry or of an interceptor
+    /// comes before a source, and a source before the configuration.
     ///
-    /// - Parameters:
-    ///   - credentials: The credentials.
-    ///   - isReplacing: Whether they replace existing ones, as they do an entry's. Those of an interceptor stay.
     /// - Returns: Whether any of them was applied.
-    fileprivate mutating func take(
-        _ credentials: Credentials,
-        replacing isReplacing: Bool
-    ) -> Bool {
-        let takesName = isReplacing || self[.userName] == nil
-        let takesPassword = isReplacing || self[.password] == nil
-        if takesName, let name = credentials.userName { self[.userName] = name }
-        if takesPassword, let password = credentials.password { self[.password] = password }
+    fileprivate mutating func take(_ credentials: Credentials) -> Bool {
+        let name = self[.userName] == nil ? credentials.userName : nil
+        let password = self[.password] == nil ? credentials.password : nil
+        if let name { self[.userName] = name }
+        if let password { self[.password] = password }
         var upgradeHeaders = self[.upgradeHeaders] ?? [:]
-        let fields = credentials.headers.filter { field in
-            isReplacing || upgradeHeaders.first(field.name) == nil
-        }
-        for field in fields { upgradeHeaders.removeAll(named: field.name) }
+        let fields = credentials.headers.filter { upgradeHeaders.first($0.name) == nil }
         for field in fields { upgradeHeaders.append(name: field.name, value: field.value) }
         if !fields.isEmpty { self[.upgradeHeaders] = upgradeHeaders }
-        return takesName && credentials.userName != nil
-            || takesPassword && credentials.password != nil || !fields.isEmpty
+        return name != nil || password != nil || !fields.isEmpty
     }
 }
 

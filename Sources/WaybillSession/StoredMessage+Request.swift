@@ -22,7 +22,6 @@ extension StoredMessage {
         func kept<Value>(_ key: OptionKey<Value>) -> Value? {
             sent[key] == nil ? nil : command[key]
         }
-        let expiry = sent[.storedExpiry] ?? command[.storedExpiry]
         self.init(
             topic: request.topic ?? "",
             body: request.body.bytes,
@@ -30,7 +29,7 @@ extension StoredMessage {
             headers: request.headers.map { [$0.name, $0.value] },
             qos: sent.qos == .exactlyOnce ? 2 : 1,
             isRetained: kept(.storedRetained) ?? false,
-            expiry: expiry.map { Date() + $0 / .seconds(1) },
+            expiry: sent[.storedExpiry].map { Date() + $0 / .seconds(1) },
             responseTopic: kept(.responseTopic),
             correlationData: kept(.correlationData),
             isText: kept(.storedPayloadFormat).map { $0 == .text },

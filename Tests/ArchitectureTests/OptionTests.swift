@@ -63,7 +63,9 @@ import Testing
         let lines = source.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         var found: [Extension] = []
         for first in lines.indices {
-            guard let start = lines[first].prefixMatch(of: #/extension (\w+) \{/#) else { continue }
+            guard let start = lines[first].prefixMatch(of: #/extension ([\w.]+) \{/#) else {
+                continue
+            }
             var last = first
             if !lines[first].hasSuffix("}") {
                 last = lines[first...].firstIndex(of: "}") ?? first
@@ -119,6 +121,20 @@ import Testing
         for (text, found) in Dictionary(grouping: declarations, by: \.text) {
             #expect(found.count == 1, "\(text): \(found.map(\.module))")
         }
+        // What a file sees that imports both modules: a second name for a key of another module is as ambiguous.
+        let visible = (declarations + aliases).filter(\.isPublic)
+        for (name, found) in Dictionary(grouping: visible, by: \.identifier) {
+            #expect(Set(found.map(\.module)).count == 1, "\(name): \(found.map(\.module))")
+        }
+        var modules: [String: Set<String>] = [:]
+        let shared = Self.optionTypes.union(["EntryCommand", "EntryCommand.Kind"])
+        for found in extensions where shared.contains(found.type) {
+            for match in found.code.matches(of: #/public\sstatic\s(?:let|var|func)\s(\w+)/#) {
+                modules["\(found.type).\(match.1)", default: []].insert(found.module)
+            }
+        }
+        #expect(modules.count > 40)
+        for (name, found) in modules { #expect(found.count == 1, "\(name): \(found)") }
         // All of them were found, wherever they are declared.
         var count = 0
         for source in try Self.sources() {

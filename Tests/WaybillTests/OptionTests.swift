@@ -101,6 +101,8 @@ private struct StrictTransport: Transport {
     @Test("The command is small, since every message carries one")
     func size() {
         #expect(MemoryLayout<EntryCommand>.size <= 16)
+        // It decides whether the frame of an asynchronous call needs memory of its own.
+        #expect(MemoryLayout<Request>.size <= 128)
     }
 
     @Test("An option is set, replaced and removed by its key, in one copy alone")

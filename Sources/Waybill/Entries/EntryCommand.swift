@@ -12,7 +12,7 @@ public struct EntryCommand: Sendable {
     /// More kinds come with the modules of transports. A transport refuses those that it does not know.
     public struct Kind: Sendable {
         /// The kinds of this module; a `switch` over them is complete.
-        package enum Code: String, Hashable, Sendable {
+        package enum Code: UInt8, Hashable, Sendable {
             case connect, send, subscribe, unsubscribe, ack, nack, disconnect, other
         }
 
@@ -87,13 +87,25 @@ public struct EntryCommand: Sendable {
 
     /// The value of an option; nil where it is absent.
     ///
-    /// Interceptors read, set and remove options here.
+    /// Interceptors read, set and remove options here. Nil removes an option; a flag that is false is still there, and a
+    /// transport that does not know it refuses it.
     public subscript<Value>(key: OptionKey<Value>) -> Value? {
         get { value(of: key) }
         set {
-            var changed = boxes?.filter { $0.name !== key } ?? []
-            if let newValue { changed.append(.holding(newValue, for: key)) }
-            boxes = changed.isEmpty ? nil : changed
+            let index = boxes?.firstIndex { $0.name === key }
+            switch (index, newValue) {
+            case (let index?, let value?): boxes?[index] = .holding(value, for: key)
+            case (let index?, nil):
+                boxes?.remove(at: index)
+                if boxes?.isEmpty == true { boxes = nil }
+            case (nil, let value?):
+                if boxes == nil {
+                    boxes = [.holding(value, for: key)]
+                } else {
+                    boxes?.append(.holding(value, for: key))
+                }
+            case (nil, nil): break
+            }
         }
     }
 
@@ -105,8 +117,12 @@ public struct EntryCommand: Sendable {
 
     /// Removes an option, also where the value of another option holds it.
     package mutating func omit(_ name: OptionName) {
-        guard let left = boxes?.compactMap({ $0.omitting(name) }) else { return }
-        boxes = left.isEmpty ? nil : left
+        // Asked for each request once an option was learned to be unsupported.
+        guard let boxes, boxes.contains(where: { $0.name === name || $0.holdsOptions }) else {
+            return
+        }
+        let left = boxes.compactMap { $0.omitting(name) }
+        self.boxes = left.isEmpty ? nil : left
     }
 
     /// The message that an `ack` or a `nack` names; nil for other commands.
@@ -157,7 +173,18 @@ extension EntryCommand.Kind: Hashable, CustomStringConvertible {
     }
 
     /// The name, for logs and errors.
-    public var description: String { name?.text ?? code.rawValue }
+    public var description: String {
+        switch code {
+        case .connect: "connect"
+        case .send: "send"
+        case .subscribe: "subscribe"
+        case .unsubscribe: "unsubscribe"
+        case .ack: "ack"
+        case .nack: "nack"
+        case .disconnect: "disconnect"
+        case .other: name?.text ?? "other"
+        }
+    }
 }
 
 extension EntryCommand: Hashable, ShownByDescription {

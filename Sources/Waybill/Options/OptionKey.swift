@@ -61,6 +61,9 @@ class OptionBox: @unchecked Sendable {
 
     fileprivate func hashValue(into hasher: inout Hasher) {}
 
+    /// Whether its value holds options of its own.
+    var holdsOptions: Bool { false }
+
     /// The option without another one that its value may hold; nil if it is itself the one to omit.
     func omitting(_ name: OptionName) -> OptionBox? { name === self.name ? nil : self }
 
@@ -97,6 +100,8 @@ private final class TypedBox<Value: Hashable & Sendable>: OptionBox, @unchecked 
     }
 
     override func hashValue(into hasher: inout Hasher) { hasher.combine(value) }
+
+    override var holdsOptions: Bool { Value.self is any OptionHolder.Type }
 
     override func omitting(_ name: OptionName) -> OptionBox? {
         guard name !== self.name, var holder = value as? any OptionHolder else {

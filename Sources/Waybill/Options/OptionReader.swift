@@ -7,7 +7,8 @@
 /// try options.finish(for: "MQTT 5")
 /// ```
 ///
-/// A transport reads all options before any input or output, so that a refused request has no effect.
+/// A transport reads all options before any input or output, so that a refused request has no effect. A reader that is
+/// not finished refuses nothing.
 public struct OptionReader: ~Copyable {
     private let request: Request
     /// The positions of the options that were taken, one bit each; more than 64 options are never all known.

@@ -45,8 +45,8 @@ extension OptionName {
     /// A kind that a transport's module has added; it counts as no option.
     static let kind = OptionKey<EntryCommand.Kind>("kind")
 
-    // Kept with a stored message, whose fields are the same for all transports. The modules that have these options
-    // declare them under these names.
+    // Read below the modules that have these options, and declare them under their own names: those that are kept with a
+    // stored message, whose fields are the same for all transports, and the one that decides whether a send is repeated.
 
     /// Whether the server keeps a message for later subscribers (MQTT).
     package static let storedRetained = OptionKey<Bool>("retained")

@@ -4,14 +4,16 @@ import WireCore
 public struct Credentials: Sendable {
     /// The user name: of MQTT's CONNECT, STOMP's `login`, or HTTP's Basic authentication.
     ///
-    /// Nil keeps that of the configuration or the entry.
+    /// That of the entry, if it states one, comes first. Nil keeps that of the configuration.
     public var userName: String?
-    /// The password or token; nil keeps that of the configuration or the entry.
+    /// The password or token.
+    ///
+    /// That of the entry, if it states one, comes first. Nil keeps that of the configuration.
     public var password: String?
     /// Fields of the HTTP request that opens a WebSocket or an event stream, such as `Authorization`.
     ///
-    /// They replace fields of the same name. Plain TCP and TLS have no such request: the attempt then fails with
-    /// `unsupported`.
+    /// They replace fields of the same name in the configuration. Plain TCP and TLS have no such request: the attempt
+    /// then fails with `unsupported`.
     public var headers: Headers
     /// The token that the credentials were made from; a refusal reports it back to the token source.
     var token: String?
