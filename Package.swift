@@ -167,6 +167,12 @@ let package = Package(
             swiftSettings: settings
         ),
         .executableTarget(
+            name: "FirstPage",
+            dependencies: ["WaybillMQTT"],
+            path: "Examples/FirstPage",
+            swiftSettings: settings
+        ),
+        .executableTarget(
             name: "Quickstart",
             dependencies: [
                 "ChatService", "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
