@@ -1,0 +1,127 @@
+import Foundation
+import Testing
+
+/// What completes in a command where an app imports the module of one transport, by the text of the sources.
+@Suite("Completion") struct CompletionTests {
+    private static let transports = ["WaybillMQTT", "WaybillSTOMP", "WaybillSSE"]
+
+    /// The types whose public static members complete in a list of options, or in one of their names.
+    private static let optionTypes: Set<String> = [
+        "OptionName", "CommandOption", "SendOption", "SubscribeOption", "UnsubscribeOption",
+        "ConnectOption", "AckOption", "DisconnectOption",
+    ]
+
+    /// The types whose public static members complete as a command.
+    private static let commandTypes: Set<String> = ["EntryCommand", "EntryCommand.Kind"]
+
+    /// The options that `Waybill` itself declares, because two or more transports have them.
+    private static let shared: Set<String> = [
+        "timeout", "idempotent", "responseTopic", "correlationData", "waitsForConnection",
+        "buffering", "manualAcknowledgement", "userName", "password", "keepAlive",
+        "upgradeHeaders",
+    ]
+
+    /// What `Waybill` only names, for errors and for `UnsupportedPolicy`.
+    private static let namedAlone: Set<String> = [
+        "qos", "headers", "contentType", "severalTopics", "authenticator",
+    ]
+
+    private static func texts(of module: String) throws -> [String] {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("Sources").appendingPathComponent(module)
+        let names = try #require(FileManager.default.enumerator(atPath: folder.path), "\(module)")
+        let files = names.compactMap { $0 as? String }.filter { $0.hasSuffix(".swift") }
+        try #require(!files.isEmpty, "no files in \(module)")
+        return try files.map {
+            try String(contentsOf: folder.appendingPathComponent($0), encoding: .utf8)
+        }
+    }
+
+    /// The modules that an import brings: itself, and what it exports again.
+    private static func modules(importing module: String) throws -> Set<String> {
+        var found: Set<String> = []
+        var left = [module]
+        while let next = left.popLast() {
+            guard found.insert(next).inserted else { continue }
+            for text in try texts(of: next) {
+                for match in text.matches(of: #/@_exported (?:public )?import (\w+)/#) {
+                    left.append(String(match.1))
+                }
+            }
+        }
+        return found
+    }
+
+    /// The public static members that a module adds to some types; what only the package sees does not complete.
+    private static func names(in module: String, of types: Set<String>) throws -> Set<String> {
+        var names: Set<String> = []
+        for text in try texts(of: module) {
+            var isInside = false
+            for line in text.split(separator: "\n").map(String.init) {
+                if let start = line.prefixMatch(of: #/extension ([\w.]+)/#) {
+                    isInside = types.contains(String(start.1))
+                }
+                if isInside,
+                    let found = line.firstMatch(of: #/\bpublic static (?:let|var|func) (\w+)/#)
+                {
+                    names.insert(String(found.1))
+                }
+                if line.hasPrefix("}") || line.hasPrefix("extension ") && line.hasSuffix("}") {
+                    isInside = false
+                }
+            }
+        }
+        return names
+    }
+
+    private static func names(in module: String) throws -> Set<String> {
+        try names(in: module, of: optionTypes.union(commandTypes))
+    }
+
+    @Test("The import of a transport brings Waybill, and no other transport", arguments: transports)
+    func modules(transport: String) throws {
+        let brought = try Self.modules(importing: transport)
+        #expect(brought == [transport, "Waybill"])
+    }
+
+    @Test("With the import of one transport, nothing of another completes", arguments: transports)
+    func foreign(transport: String) throws {
+        var completed: Set<String> = []
+        for module in try Self.modules(importing: transport) {
+            completed.formUnion(try Self.names(in: module))
+        }
+        for other in Self.transports where other != transport {
+            let foreign = try Self.names(in: other).intersection(completed)
+            #expect(foreign == [], "\(other)")
+        }
+    }
+
+    @Test("Waybill declares only what two or more transports have")
+    func home() throws {
+        let declared = try Self.names(in: "Waybill", of: Self.optionTypes)
+        #expect(declared == Self.shared.union(Self.namedAlone))
+        var takers: [String: Set<String>] = [:]
+        for transport in Self.transports {
+            for text in try Self.texts(of: transport) {
+                for match in text.matches(of: #/\.take\(\s*\.(\w+)/#) {
+                    takers[String(match.1), default: []].insert(transport)
+                }
+            }
+        }
+        for option in Self.shared {
+            let found = takers[option] ?? []
+            #expect(found.count >= 2, "\(option): \(found.sorted())")
+        }
+    }
+
+    @Test("What each transport adds is found")
+    func found() throws {
+        let mqtt = try Self.names(in: "WaybillMQTT")
+        #expect(mqtt.isSuperset(of: ["retained", "noLocal", "will", "reasonCode", "drainTimeout"]))
+        let stomp = try Self.names(in: "WaybillSTOMP")
+        #expect(stomp.isSuperset(of: ["receipt", "ackMode", "transaction", "begin", "commit"]))
+        let eventStreams = try Self.names(in: "WaybillSSE")
+        #expect(eventStreams.isSuperset(of: ["method", "eventTypes", "lastEventID"]))
+    }
+}
