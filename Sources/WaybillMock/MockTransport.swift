@@ -308,7 +308,7 @@ public final class MockTransport: Transport, ImmediateTransport {
     // MARK: Requests
 
     /// Refuses what a transport of the protocol refuses before any input or output.
-    private func check(_ request: Request) throws(WaybillError) {
+    package func check(_ request: Request) throws(WaybillError) {
         guard !link.isShutDown else { throw .shutDown }
         try rules.check(request)
     }
