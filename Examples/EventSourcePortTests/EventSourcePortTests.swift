@@ -91,7 +91,7 @@ struct EventSourcePortTests {
         try broker.start()
         let transport = try SSETransport(url: broker.url(for: .eventStream))
         let provider = Provider<Entry>(transport: transport)
-        let news = try await provider.messages(.news, by: News.router)
+        let news = try await provider.messages(.news).routed(by: News.router)
         try await provider.request(.post("Rain"))
         try await provider.request(.post(#"{"tea":3}"#, event: "prices"))
         try await provider.request(.post("?", event: "weather"))

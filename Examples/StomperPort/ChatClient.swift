@@ -21,7 +21,7 @@ public struct ChatClient: Sendable {
     /// Receives messages until the returned handle is cancelled.
     public func subscribe(
         _ onMessage: @escaping @Sendable (Result<ChatMessage, any Error>) -> Void
-    ) -> any CancelHandle {
+    ) -> RequestHandle {
         provider.request(of: ChatMessage.self, entry: .subscribe, onMessage)
     }
 
@@ -30,7 +30,7 @@ public struct ChatClient: Sendable {
         _ message: ChatMessage,
         _ completion: @escaping @Sendable (Result<Receipt, any Error>) -> Void
     ) {
-        provider.request(entry: .send(message), completion)
+        provider.request(of: Receipt.self, entry: .send(message), completion)
     }
 
     /// Closes the connection.

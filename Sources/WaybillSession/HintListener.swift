@@ -5,7 +5,7 @@ import WireCore
 /// Listens, for a transport, to the connection hints of the app and to the platform's network changes.
 package final class HintListener: Sendable {
     private struct State: Sendable {
-        var subscriptions: [any CancelHandle] = []
+        var subscriptions: [RequestHandle] = []
         var reachability: (any Reachability)?
         var reach: NetworkReach?
         var isOver = false

@@ -45,7 +45,7 @@ import WireTestSupport
         #expect(seen.value == (0..<300).map { "\($0) mine" })
         handle.cancel()
         let connected = LockedBox("")
-        provider.request(entry: .connect, on: queue) { _ in
+        provider.request(of: Void.self, entry: .connect, on: queue) { _ in
             connected.change { $0 = DispatchQueue.getSpecific(key: Self.key.name) ?? "elsewhere" }
         }
         try await waitUntil { connected.value == "mine" }
@@ -189,5 +189,58 @@ import WireTestSupport
         try await waitUntil { texts.value.count == 3 }
         #expect(texts.value == ["text true", "message true", "decodingFailed"])
         #expect(mock.requests.allSatisfy { !$0.expectsReply })
+    }
+
+    @Test("A receipt, or nothing, asks for no reply, and cannot be had of a subscription")
+    func receipts() async throws {
+        let mock = MockTransport().expect(.send)
+        let provider = Self.provider(mock)
+        let seen = LockedBox<[String]>([])
+        provider.request(of: Receipt.self, entry: .send(topic: "a")) { result in
+            seen.change { $0.append((try? result.get())?.topic ?? "?") }
+        }
+        try await waitUntil { seen.value.count == 1 }
+        provider.request(of: Void.self, entry: .send(topic: "b")) { result in
+            seen.change { $0.append("\((try? result.get()) != nil)") }
+        }
+        try await waitUntil { seen.value.count == 2 }
+        provider.request(of: Receipt.self, entry: Self.subscribe) { result in
+            guard case .failure(let error as WaybillError) = result else { return }
+            seen.change { $0.append(error.code.name) }
+        }
+        try await waitUntil { seen.value.count == 3 }
+        #expect(seen.value == ["a", "true", "invalidEntry"])
+        #expect(mock.requests.allSatisfy { !$0.expectsReply })
+    }
+
+    /// A type that no decoder makes.
+    private struct Stranger: Sendable {}
+
+    @Test("A type that nothing makes fails before anything is sent, whatever the command")
+    func strangers() async throws {
+        let mock = MockTransport()
+        let provider = Self.provider(mock)
+        let codes = LockedBox<[String]>([])
+        for entry in [AnyEntry.send(topic: "t"), Self.subscribe, AnyEntry(command: .connect)] {
+            provider.request(of: Stranger.self, entry: entry) { result in
+                guard case .failure(let error as WaybillError) = result else { return }
+                codes.change { $0.append(error.code.name) }
+            }
+        }
+        provider.subscribe(of: Stranger.self, entry: Self.subscribe) { update in
+            guard case .ended(let error?) = update else { return }
+            codes.change { $0.append(error.code.name) }
+        }
+        try await waitUntil { codes.value.count == 4 }
+        #expect(codes.value == Array(repeating: "invalidEntry", count: 4))
+        #expect(mock.requests.isEmpty)
+    }
+
+    @Test("A handle of an app's own, for a stand-in of its client")
+    func ownHandle() {
+        let ends = LockedBox(0)
+        let handle = RequestHandle { ends.change { $0 += 1 } }
+        handle.cancel()
+        #expect(ends.value == 1)
     }
 }

@@ -102,9 +102,35 @@ import WaybillTesting
         mock.expect(.subscribe)
         let provider = Provider<TestEntry>(transport: mock).intercepted(Louder())
         let router = MessageRouter<Routed>().topic("#", Routed.text).topic("t", Routed.number)
-        let messages = try await provider.messages(.subscribe("t"), by: router)
+        let messages = try await provider.messages(.subscribe("t")).routed(by: router)
         mock.push("x", to: "t")
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next() == .text("X"))
+    }
+
+    @Test("The decoders of the provider that subscribed decode the bodies")
+    func decoders() async throws {
+        struct Doubling: BodyDecoder {
+            func accepts(contentType: String?) -> Bool { true }
+            func decodes(_ type: Any.Type) -> Bool { type == Int.self }
+            func decode<Value>(_ type: Value.Type, from message: Message) throws -> Value? {
+                (Int(message.text ?? "") ?? 0) * 2 as? Value
+            }
+        }
+        let mock = MockTransport()
+        mock.expect(.subscribe)
+        let provider = Provider<TestEntry>(
+            transport: mock,
+            configuration: ProviderConfiguration(decoders: [Doubling()])
+        )
+        let router = MessageRouter<Routed>().topic("#", Routed.number)
+        let messages = try await provider.messages(.subscribe("t"))
+        let chosen = messages.routed(by: router, decoders: [JSONBodyDecoder()])
+        mock.push("2", to: "t")
+        var iterator = messages.routed(by: router).makeAsyncIterator()
+        #expect(try await iterator.next() == .number(4))
+        var other = chosen.makeAsyncIterator()
+        mock.push("2", to: "t")
+        #expect(try await other.next() == .number(2))
     }
 }

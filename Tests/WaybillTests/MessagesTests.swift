@@ -309,7 +309,9 @@ struct CompletionTests {
         }
         #expect(try reply.get() == "r")
         let receipt = await withCheckedContinuation { continuation in
-            provider.request(entry: .connect) { continuation.resume(returning: $0) }
+            provider.request(of: Receipt.self, entry: .connect) {
+                continuation.resume(returning: $0)
+            }
         }
         #expect(throws: Never.self) { try receipt.get() }
 
@@ -342,7 +344,9 @@ struct CompletionTests {
         }
         #expect(throws: WaybillError.self) { try result.get() }
         let calls = LockedBox(0)
-        let token = provider.request(entry: .connect) { _ in calls.change { $0 += 1 } }
+        let token = provider.request(of: Receipt.self, entry: .connect) { _ in
+            calls.change { $0 += 1 }
+        }
         try await waitUntil { mock.requests.count >= 2 }
         token.cancel()
         mock.dropConnection()

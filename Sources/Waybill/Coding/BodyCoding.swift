@@ -125,8 +125,12 @@ public struct JSONBodyDecoder: BodyDecoder {
 
     /// Decodes a value whose type is `Decodable`; nil for any other type.
     public func decode<Value>(_ type: Value.Type, from message: Message) throws -> Value? {
+        // Cast within a generic function, so that a large value is not boxed.
+        func decoded<Known: Decodable>(_ type: Known.Type) throws -> Value? {
+            try decodeCodable(type, from: message) as? Value
+        }
         guard let decodable = type as? any Decodable.Type else { return nil }
-        return try decodeCodable(decodable, from: message) as? Value
+        return try decoded(decodable)
     }
 
     /// Decodes a value whose type the compiler knows to be `Decodable`.

@@ -7,7 +7,7 @@
 /// Turns messages into the type that the caller asked for.
 struct ResponseDecoding: Sendable {
     private let decoders: [any BodyDecoder]
-    /// The first decoder, if it is the JSON decoder: it can skip look-ups for types that the compiler knows.
+    /// The first decoder, if it is the JSON decoder: it is asked without an array of candidates.
     private let json: JSONBodyDecoder?
 
     init(decoders: [any BodyDecoder]) {
@@ -35,43 +35,30 @@ struct ResponseDecoding: Sendable {
         )
     }
 
-    /// Does the same as ``check(_:_:)`` for a type that is known to be `Decodable`.
-    func checkCodable(_ type: any Decodable.Type, _ request: Request) throws(WaybillError) {
-        if json == nil { try check(type, request) }
-    }
-
-    /// Decodes a message to a type that is known to be `Decodable`.
+    /// Decodes a message to a type.
     ///
-    /// Text, data and bytes are returned as they are, without a decoder. Decoders that accept the content type are
-    /// tried first, then the others, each in order.
+    /// Text, data, bytes and the message itself are returned as they are, without a decoder. Decoders that accept the
+    /// content type are tried first, then the others, each in order.
     ///
     /// - Throws: `decodingFailed`, with the error of the decoder that was tried first.
-    func decode<Value: Decodable>(
-        _ type: Value.Type,
-        from message: Message
-    ) throws(WaybillError) -> Value {
-        if Self.isDirect(type) { return try direct(type, from: message) }
-        // The case of nearly all messages: the first decoder accepts and decodes it, without an array of candidates.
-        guard let json, json.accepts(contentType: message.contentType) else {
-            return try decode(type, from: message, trying: decoders[...], after: nil)
-        }
-        do {
-            return try json.decodeCodable(type, from: message)
-        } catch {
-            return try decode(type, from: message, trying: decoders.dropFirst(), after: error)
-        }
-    }
-
-    /// Decodes a message to any type, as ``decode(_:from:)`` does; `Message` is returned as it is, too.
-    ///
-    /// - Throws: `decodingFailed`, with the error of the decoder that was tried first.
-    func decodeAny<Value>(
+    func decode<Value>(
         _ type: Value.Type,
         from message: Message
     ) throws(WaybillError) -> Value {
         if Self.isDirect(type) { return try direct(type, from: message) }
         if type == Message.self, let itself = message as? Value { return itself }
-        return try decode(type, from: message, trying: decoders[...], after: nil)
+        // The case of nearly all messages: the first decoder accepts and decodes it, without an array of candidates.
+        guard let json, json.accepts(contentType: message.contentType) else {
+            return try decode(type, from: message, trying: decoders[...], after: nil)
+        }
+        let failure: (any Error)?
+        do {
+            if let value = try json.decode(type, from: message) { return value }
+            failure = nil
+        } catch {
+            failure = error
+        }
+        return try decode(type, from: message, trying: decoders.dropFirst(), after: failure)
     }
 
     /// Tries decoders in order.

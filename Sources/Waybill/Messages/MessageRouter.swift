@@ -16,7 +16,8 @@ import WireCore
 ///     .event("said", RoomEvent.said)
 ///     .otherwise(RoomEvent.unknown)
 ///
-/// for try await event in try await provider.messages(.join(room: "lobby"), by: router) { … }
+/// let messages = try await provider.messages(.join(room: "lobby"))
+/// for try await event in messages.routed(by: router) { … }
 /// ```
 ///
 /// No message is dropped silently. A message without a matching route goes to ``otherwise(_:)``. Without that, the
@@ -118,26 +119,18 @@ extension Messages where Element == Message {
     ///
     /// - Parameters:
     ///   - router: The routes.
-    ///   - decoders: The decoders of bodies; see ``ProviderConfiguration/decoders``.
+    ///   - decoders: The decoders of bodies; nil for those of the provider that subscribed, or JSON where none did.
     /// - Returns: The same messages, each with the type of its route.
     public func routed<Value>(
         by router: MessageRouter<Value>,
-        decoders: [any BodyDecoder] = [JSONBodyDecoder()]
+        decoders: [any BodyDecoder]? = nil
     ) -> Messages<Value> {
-        let decoding = ResponseDecoding(decoders: decoders)
+        let decoding = ResponseDecoding(
+            decoders: decoders ?? handle.decoders ?? [JSONBodyDecoder()]
+        )
         return Messages<Value>(handle: handle, intercept: intercept) {
             message throws(WaybillError) in
             try router.value(of: message, decoding)
         }
-    }
-}
-
-extension Provider {
-    /// Subscribes as ``messages(_:)`` does, and gives each message a type by the routes of a router.
-    public func messages<Value>(
-        _ entry: Entry,
-        by router: MessageRouter<Value>
-    ) async throws -> Messages<Value> {
-        try await messages(entry).routed(by: router, decoders: runner.configuration.decoders)
     }
 }

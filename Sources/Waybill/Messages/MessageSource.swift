@@ -346,10 +346,13 @@ final class MessageHandle: Sendable {
         self.transport.withLock { $0 = transport }
     }
 
-    /// Remembers the topic and the command of the subscription, for errors.
+    /// Remembers the topic of the subscription, for errors, and what the provider adds.
     func come(from origin: MessageOrigin) {
         self.origin.withLock { $0 = origin }
     }
+
+    /// The decoders of the provider that subscribed; nil if none did.
+    var decoders: [any BodyDecoder]? { origin.withLock { $0?.decoders } }
 
     /// The same error; topic and command of the subscription are added where it has none.
     @usableFromInline

@@ -74,4 +74,6 @@ struct MessageOrigin: Sendable {
     let topic: String?
     /// The source to which skipped messages are reported, as long as messages can arrive.
     var events: TransportEventSource?
+    /// The decoders of the provider.
+    let decoders: [any BodyDecoder]
 }

@@ -37,7 +37,7 @@ struct HandlerCall<Value: Sendable>: Sendable {
 }
 
 /// A task that reports to a handler until it is cancelled.
-final class HandlerTask<Argument: Sendable>: CancelHandle {
+struct HandlerTask<Argument: Sendable> {
     private let call: HandlerCall<Argument>
     private let task: Task<Void, Never>
 
@@ -62,38 +62,30 @@ final class HandlerTask<Argument: Sendable>: CancelHandle {
         }
     }
 
-    func cancel() {
-        call.cancel()
-        task.cancel()
+    /// Ends the task, before the next call of the handler.
+    var handle: RequestHandle {
+        RequestHandle { [call, task] in
+            call.cancel()
+            task.cancel()
+        }
     }
 }
 
 extension HandlerTask {
     /// Calls the handler with one value.
-    convenience init<Value>(
+    init<Value>(
         _ call: HandlerCall<Argument>,
         value: @escaping @Sendable () async throws -> Value
     ) where Argument == Result<Value, any Error> {
         self.init(call, failure: { .failure($0) }) { await call(.success(try await value())) }
     }
 
-    /// Performs an entry: once for its value, or for each message of a subscription.
-    ///
-    /// - Parameters:
-    ///   - call: The handler.
-    ///   - entry: The entry.
-    ///   - value: Returns the value of an entry that is no subscription.
-    ///   - messages: Subscribes.
-    convenience init<Value>(
+    /// Calls the handler with each message of a subscription.
+    init<Value>(
         _ call: HandlerCall<Argument>,
-        performing entry: some EntryType,
-        value: @escaping @Sendable () async throws -> Value,
         messages: @escaping @Sendable () async throws -> Messages<Value>
     ) where Argument == Result<Value, any Error> {
         self.init(call, failure: { .failure($0) }) {
-            guard entry.command.code == .subscribe else {
-                return await call(.success(try await value()))
-            }
             for try await result in try await messages().results {
                 await call(result.mapError { $0 })
             }
@@ -101,7 +93,7 @@ extension HandlerTask {
     }
 
     /// Calls the handler with the updates of a subscription.
-    convenience init<Value>(
+    init<Value>(
         _ call: HandlerCall<Argument>,
         subscribing begin: @escaping @Sendable () async throws -> Messages<Value>
     ) where Argument == SubscriptionUpdate<Value> {

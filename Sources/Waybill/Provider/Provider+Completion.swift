@@ -1,129 +1,73 @@
 public import Dispatch
 import WireCore
 
-/// Ends an operation that was started with a completion handler.
-public protocol CancelHandle: Sendable {
-    /// Ends the operation; the handler is not called again, and a second call does nothing.
-    func cancel()
-}
-
 // Handlers are asynchronous, so that a handler may be isolated to an actor, or wait. A synchronous closure converts to
-// one.
+// one. The form with a queue has a synchronous handler: the compiler may leave out the change of executor that would
+// run an asynchronous one on the queue.
 extension Provider {
-    // MARK: Any entry, with a value
-
     /// Performs an entry and calls a handler with each result.
     ///
     /// For a request the handler is called once. For a subscription it is called once for each message, and once more
     /// if the subscription fails.
     ///
-    /// A command without a reply, such as `connect`, gives an empty `String`, `Data` or `[UInt8]`. Any other type then
-    /// fails with `decodingFailed`.
+    /// A command without a reply, such as `connect`, gives an empty `String`, `Data`, `[UInt8]` or `Message`. A type that
+    /// a decoder makes then fails with `decodingFailed`.
     ///
     /// - Parameters:
-    ///   - type: The type of the reply or of each message; `String`, `Data` and `[UInt8]` take the body as it is.
-    ///   - entry: Any entry.
+    ///   - type: The type of the reply or of each message, as in ``request(_:as:)``. `Receipt` and `Void` ask for no
+    ///     reply.
+    ///   - entry: Any entry; with `Receipt` and `Void`, any but a subscription.
     ///   - handler: Called in order, each call after the one before has returned. It runs on the package's own threads
     ///     unless it is isolated to an actor, as in `{ @MainActor result in … }`.
     /// - Returns: A handle that ends the operation.
     @discardableResult
-    public func request<Value: Decodable & Sendable>(
+    public func request<Value: Sendable>(
         of type: Value.Type,
         entry: Entry,
         _ handler: @escaping @Sendable (Result<Value, any Error>) async -> Void
-    ) -> any CancelHandle {
+    ) -> RequestHandle {
         perform(of: type, entry, HandlerCall(handler))
     }
 
-    /// Performs an entry and calls a handler on a queue, such as `.main`; otherwise as
-    /// ``request(of:entry:_:)-(Value.Type,_,_)``.
+    /// Performs an entry and calls a handler on a queue, such as `.main`; otherwise as ``request(of:entry:_:)``.
     ///
     /// After a `cancel()` on a serial queue the handler is not called on it again.
     @discardableResult
-    public func request<Value: Decodable & Sendable>(
+    public func request<Value: Sendable>(
         of type: Value.Type,
         entry: Entry,
         on queue: DispatchQueue,
         _ handler: @escaping @Sendable (Result<Value, any Error>) -> Void
-    ) -> any CancelHandle {
+    ) -> RequestHandle {
         perform(of: type, entry, HandlerCall(on: queue, handler))
     }
 
-    private func perform<Value: Decodable & Sendable>(
+    private func perform<Value: Sendable>(
         of type: Value.Type,
         _ entry: Entry,
         _ call: HandlerCall<Result<Value, any Error>>
-    ) -> any CancelHandle {
-        HandlerTask(call, performing: entry) {
-            if entry.command.hasReply { return try await request(entry, as: type) }
-            return try decoding.decode(type, from: try await message(of: entry))
-        } messages: {
-            try await messages(entry, as: type)
+    ) -> RequestHandle {
+        // A receipt of a subscription is refused as it is by `request(_:)`.
+        guard entry.command.code == .subscribe, !Receipt.answers(type) else {
+            return HandlerTask(call, value: { try await value(of: entry, as: type) }).handle
         }
+        return HandlerTask(call, messages: { try await messages(entry, as: type) }).handle
     }
 
-    // MARK: Messages as they are
-
-    /// Performs an entry and calls a handler with raw messages; otherwise as ``request(of:entry:_:)-(Value.Type,_,_)``.
-    ///
-    /// Without a reply, the handler gets an empty message with the entry's topic.
-    @discardableResult
-    public func request(
-        of type: Message.Type,
-        entry: Entry,
-        _ handler: @escaping @Sendable (Result<Message, any Error>) async -> Void
-    ) -> any CancelHandle {
-        performRaw(entry, HandlerCall(handler))
-    }
-
-    /// Performs an entry and calls a handler on a queue with raw messages; see
-    /// ``request(of:entry:_:)-(Message.Type,_,_)``.
-    @discardableResult
-    public func request(
-        of type: Message.Type,
-        entry: Entry,
-        on queue: DispatchQueue,
-        _ handler: @escaping @Sendable (Result<Message, any Error>) -> Void
-    ) -> any CancelHandle {
-        performRaw(entry, HandlerCall(on: queue, handler))
-    }
-
-    private func performRaw(
-        _ entry: Entry,
-        _ call: HandlerCall<Result<Message, any Error>>
-    ) -> any CancelHandle {
-        HandlerTask(call, performing: entry) {
-            try await message(of: entry)
-        } messages: {
-            try await messages(entry)
+    /// The outcome of an entry that is no subscription; a command without a reply gives an empty message.
+    private func value<Value: Sendable>(
+        of entry: Entry,
+        as type: Value.Type
+    ) async throws -> Value {
+        if entry.command.hasReply || Receipt.answers(type) {
+            return try await self.request(entry, as: type)
         }
-    }
-
-    // MARK: Without a value
-
-    /// Performs an entry, which is no subscription, and calls a handler once with its receipt.
-    @discardableResult
-    public func request(
-        entry: Entry,
-        _ handler: @escaping @Sendable (Result<Receipt, any Error>) async -> Void
-    ) -> any CancelHandle {
-        HandlerTask(HandlerCall(handler), value: { try await request(entry) })
-    }
-
-    /// Performs an entry, which is no subscription, and calls a handler once on a queue with its receipt.
-    @discardableResult
-    public func request(
-        entry: Entry,
-        on queue: DispatchQueue,
-        _ handler: @escaping @Sendable (Result<Receipt, any Error>) -> Void
-    ) -> any CancelHandle {
-        HandlerTask(HandlerCall(on: queue, handler), value: { try await request(entry) })
-    }
-
-    /// The reply to an entry, or an empty message if its command has none.
-    private func message(of entry: Entry) async throws -> Message {
-        if entry.command.hasReply { return try await request(entry, as: Message.self) }
-        let receipt = try await request(entry)
-        return Message(topic: receipt.topic ?? "", headers: receipt.headers)
+        let request = try makeRequest(entry, for: .receipt)
+        try decoding.check(type, request)
+        let receipt = try await runner.perform(request)
+        return try decoding.decode(
+            type,
+            from: Message(topic: receipt.topic ?? "", headers: receipt.headers)
+        )
     }
 }

@@ -2,7 +2,7 @@
 ///
 /// The entry is sent even if the app releases this value. If it then fails without its outcome having been read, the
 /// event `enqueuedFailed` reports it.
-public struct EnqueuedRequest: CancelHandle {
+public struct EnqueuedRequest: Sendable {
     let call: EnqueuedCall
 
     /// The receipt, after the peer has confirmed the request.

@@ -56,20 +56,34 @@ public struct Provider<Entry: EntryType>: Sendable {
         return try await runner.perform(request)
     }
 
-    /// Performs an entry and decodes the peer's reply.
+    // Disfavored, so that a closure without a result calls the form above, and not this one with `Void`.
+    /// Performs an entry and returns its outcome as a type.
+    ///
+    /// ```swift
+    /// let fare: Fare = try await provider.request(.quote(q))               // the reply, decoded
+    /// let reply = try await provider.request(.quote(q), as: Message.self)  // the reply as it is
+    /// let receipt: Receipt = try await provider.request(.say(message))     // the peer's answer
+    /// let _: Void = try await provider.request(.say(message))              // confirmed, without a value
+    /// ```
     ///
     /// - Parameters:
-    ///   - entry: An entry with the command `send`.
-    ///   - type: The type of the reply; `String`, `Data` and `[UInt8]` take the body as it is.
-    /// - Returns: The reply.
+    ///   - entry: For `Void` and `Receipt`, any entry but a subscription; for other types, one with the command `send`.
+    ///   - type: `Void` or `Receipt`, which ask for no reply; `Message`, the undecoded reply; `String`, `Data` or
+    ///     `[UInt8]`, the body as it is; or a type that one of the provider's decoders makes, such as every `Decodable`
+    ///     type with the JSON decoder.
+    /// - Returns: The value.
     /// - Throws: As ``request(_:)``; `decodingFailed`. Before anything is sent, `unsupported` for a command without a
     ///   reply and `invalidEntry` for a type that no decoder makes.
-    public func request<Reply: Decodable & Sendable>(
+    @_disfavoredOverload
+    public func request<Reply: Sendable>(
         _ entry: Entry,
         as type: Reply.Type = Reply.self
     ) async throws -> Reply {
+        if Receipt.answers(type) {
+            return try (try await self.request(entry) as Receipt).value(as: type)
+        }
         let request = try makeRequest(entry, for: .reply)
-        try decoding.checkCodable(type, request)
+        try decoding.check(type, request)
         return try await runner.reply(to: request) { reply throws(WaybillError) in
             try decoding.decode(type, from: reply)
         }
@@ -77,7 +91,7 @@ public struct Provider<Entry: EntryType>: Sendable {
 
     // MARK: Subscriptions
 
-    /// Subscribes as an entry says.
+    /// Subscribes as an entry says, and gives each message as it is.
     ///
     /// - Parameter entry: An entry with the command `subscribe`.
     /// - Returns: The messages, after the peer has confirmed the subscription.
@@ -86,21 +100,29 @@ public struct Provider<Entry: EntryType>: Sendable {
         try await runner.messages(of: makeRequest(entry, for: .messages))
     }
 
+    // Disfavored as `request(_:as:)` is: where both forms fit, the one above is meant.
     /// Subscribes as an entry says, and decodes each message.
     ///
     /// - Parameters:
     ///   - entry: An entry with the command `subscribe`.
-    ///   - type: The type of each message; `String`, `Data` and `[UInt8]` take the body as it is.
+    ///   - type: The type of each message: `Message`; `String`, `Data` or `[UInt8]`, the body as it is; or a type that
+    ///     one of the provider's decoders makes, such as every `Decodable` type with the JSON decoder.
     /// - Returns: The values, after the peer has confirmed the subscription. A message that cannot be decoded is thrown
     ///   in its place and ends nothing: see ``Messages``.
-    /// - Throws: As ``messages(_:)``.
-    public func messages<Value: Decodable & Sendable>(
+    /// - Throws: As ``messages(_:)``. A type that no decoder makes is `invalidEntry`, before anything is sent.
+    @_disfavoredOverload
+    public func messages<Value: Sendable>(
         _ entry: Entry,
         as type: Value.Type = Value.self
     ) async throws -> Messages<Value> {
+        if type == Message.self {
+            // The same type under another name: no message is cast.
+            let messages: any Sendable = try await self.messages(entry)
+            if let messages = messages as? Messages<Value> { return messages }
+        }
         let request = try makeRequest(entry, for: .messages)
         let decoding = decoding
-        try decoding.checkCodable(type, request)
+        try decoding.check(type, request)
         return try await runner.messages(of: request) { message throws(WaybillError) in
             try decoding.decode(type, from: message)
         }

@@ -29,7 +29,11 @@ extension RequestRunner {
     func messages(of request: Request) async throws -> Messages<Message> {
         let messages = try await subscribe(request)
         messages.handle.come(
-            from: MessageOrigin(topic: request.topic, events: interception.eventSource)
+            from: MessageOrigin(
+                topic: request.topic,
+                events: interception.eventSource,
+                decoders: configuration.decoders
+            )
         )
         return intercepted(messages, of: request)
     }

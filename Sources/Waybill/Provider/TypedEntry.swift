@@ -37,27 +37,13 @@ public struct TypedEntry<Entry: EntryType, Value: Sendable>: Sendable {
 }
 
 extension Provider {
-    /// Performs an entry and returns the reply as the entry's type; see ``request(_:as:)-(_,Reply.Type)``.
+    /// Performs an entry and returns its outcome as the entry's type; see ``request(_:as:)``.
     public func request<Value: Sendable>(_ typed: TypedEntry<Entry, Value>) async throws -> Value {
         try await request(typed.entry, as: Value.self)
     }
 
-    /// Performs an entry and returns the reply as the entry's type; see ``request(_:as:)-(_,Reply.Type)``.
-    public func request<Value: Decodable & Sendable>(
-        _ typed: TypedEntry<Entry, Value>
-    ) async throws -> Value {
-        try await request(typed.entry, as: Value.self)
-    }
-
-    /// Subscribes, and decodes each message to the entry's type; see ``messages(_:as:)-(_,Value.Type)``.
+    /// Subscribes, and decodes each message to the entry's type; see ``messages(_:as:)``.
     public func messages<Value: Sendable>(
-        _ typed: TypedEntry<Entry, Value>
-    ) async throws -> Messages<Value> {
-        try await messages(typed.entry, as: Value.self)
-    }
-
-    /// Subscribes, and decodes each message to the entry's type; see ``messages(_:as:)-(_,Value.Type)``.
-    public func messages<Value: Decodable & Sendable>(
         _ typed: TypedEntry<Entry, Value>
     ) async throws -> Messages<Value> {
         try await messages(typed.entry, as: Value.self)

@@ -64,7 +64,7 @@
         /// Starts to observe the notification center.
         public func start(
             _ tell: @escaping @Sendable (ConnectionHint) -> Void
-        ) -> any CancelHandle {
+        ) -> RequestHandle {
             func observe(_ name: Notification.Name, _ hint: ConnectionHint) -> any NSObjectProtocol
             {
                 center.center.addObserver(forName: name, object: nil, queue: nil) {
@@ -72,7 +72,8 @@
                 }
             }
             let tokens = [observe(background, .pause), observe(foreground, .resume)]
-            return Observers(tokens, at: center)
+            let observers = Observers(tokens, at: center)
+            return RequestHandle { observers.end() }
         }
 
         /// `@unchecked Sendable`, because: any thread may call a notification center, and the reference never changes.
@@ -86,7 +87,7 @@
 
         /// `@unchecked Sendable`, because: the tokens are set once, before another thread can see them;
         /// after that they are only passed to the notification center, which any thread may call.
-        private final class Observers: CancelHandle, @unchecked Sendable {
+        private final class Observers: @unchecked Sendable {
             private let tokens: [any NSObjectProtocol]
             private let center: Center
 
@@ -95,7 +96,7 @@
                 self.center = center
             }
 
-            func cancel() {
+            func end() {
                 for token in tokens { center.center.removeObserver(token) }
             }
         }

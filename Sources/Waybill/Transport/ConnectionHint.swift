@@ -20,7 +20,7 @@ public protocol ConnectionHintSource: Sendable {
     ///
     /// - Parameter tell: Takes a hint; it returns at once, and may be called from any thread.
     /// - Returns: A handle that ends the hints when the transport is gone.
-    func start(_ tell: @escaping @Sendable (ConnectionHint) -> Void) -> any CancelHandle
+    func start(_ tell: @escaping @Sendable (ConnectionHint) -> Void) -> RequestHandle
 }
 
 /// Passes the app's hints to any number of transports.
@@ -35,13 +35,6 @@ public final class ConnectionHints: ConnectionHintSource {
     private struct State: Sendable {
         var listeners: [UInt64: @Sendable (ConnectionHint) -> Void] = [:]
         var lastListener: UInt64 = 0
-    }
-
-    private struct Listening: CancelHandle {
-        weak var hints: ConnectionHints?
-        let identifier: UInt64
-
-        func cancel() { hints?.state.withLock { _ = $0.listeners.removeValue(forKey: identifier) } }
     }
 
     private let state = Locked(State())
@@ -60,12 +53,14 @@ public final class ConnectionHints: ConnectionHintSource {
     /// Starts to pass hints to a transport.
     public func start(
         _ tell: @escaping @Sendable (ConnectionHint) -> Void
-    ) -> any CancelHandle {
+    ) -> RequestHandle {
         let identifier = state.withLock { state in
             state.lastListener += 1
             state.listeners[state.lastListener] = tell
             return state.lastListener
         }
-        return Listening(hints: self, identifier: identifier)
+        return RequestHandle { [weak self] in
+            self?.state.withLock { _ = $0.listeners.removeValue(forKey: identifier) }
+        }
     }
 }

@@ -13,8 +13,6 @@ import WaybillTesting
 /// - A case that `body` forgets: *switch must be exhaustive*, with the note *add missing case: '.join'*.
 /// - `try chat.messages(.join)`: *expression is 'async' but is not marked with 'await'*.
 /// - `for await` instead of `for try await`: *call can throw, but the error is not handled*.
-/// - `let reply: Chat = try await chat.request(.say("x"))`, where `Chat` is not `Decodable`: *instance method
-///   'request(_:as:)' requires that 'Chat' conform to 'Decodable'*.
 /// - An entry that the enum lacks: *type 'ChatEntry' has no member 'leave'*.
 @Suite("Guide: common mistakes", .inSimulation, .timeLimit(.minutes(30))) struct MistakesTests {
     private enum ChatEntry: EntryType {
@@ -114,6 +112,22 @@ import WaybillTesting
     }
 
     // MARK: Calls
+
+    private struct Chat: Sendable {}
+
+    @Test("A reply, or messages, of a type that is not Decodable")
+    func notDecodable() async throws {
+        let mock = MockTransport()
+        let text = await text { _ = try await chat(mock).request(.say("x"), as: Chat.self) }
+        #expect(
+            text == """
+                invalidEntry: no decoder of this provider makes a Chat: make it Decodable, or add a decoder for it to \
+                ProviderConfiguration.decoders, command send, topic lobby
+                """
+        )
+        await expectError(.invalidEntry) { try await chat(mock).messages(.join, as: Chat.self) }
+        #expect(mock.requests.isEmpty)
+    }
 
     @Test("A subscription asked for with request(_:)")
     func requestOfSubscription() async throws {

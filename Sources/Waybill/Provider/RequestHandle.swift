@@ -1,0 +1,18 @@
+/// Ends what was started with a handler: a request, a subscription, or a source of hints.
+///
+/// Nothing ends when the handle is released.
+public struct RequestHandle: Sendable {
+    private let end: @Sendable () -> Void
+
+    /// Makes a handle, for a source of hints or for a stand-in of an app's own client.
+    ///
+    /// - Parameter end: Ends the operation. It may be called more than once, from any thread.
+    public init(_ end: @escaping @Sendable () -> Void) {
+        self.end = end
+    }
+
+    /// Ends the operation; the handler is not called again, and a second call does nothing.
+    public func cancel() {
+        end()
+    }
+}
