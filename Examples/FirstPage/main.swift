@@ -25,5 +25,5 @@ let chat = Provider<ChatEntry>(transport: try MQTTTransport(url: "mqtts://broker
 try await chat.withConnection {
     let messages: Messages<ChatMessage> = try await chat.messages(.join)
     try await chat.request(.say(ChatMessage(text: "Hello")))
-    for try await message in messages { print(message.text) }
+    for try await message in messages.skippingFailures { print(message.text) }
 }

@@ -11,7 +11,9 @@ public struct RequestHandle: Sendable {
         self.end = end
     }
 
-    /// Ends the operation; the handler is not called again, and a second call does nothing.
+    /// Ends the operation.
+    ///
+    /// The handler of a provider's request or subscription is not called again.
     public func cancel() {
         end()
     }
