@@ -50,6 +50,108 @@ struct AnyEntryTests {
         #expect(requests[5].command[.keepAlive] == .seconds(9))
     }
 
+    // MARK: Several enums
+
+    private enum LampEntry: EntryType {
+        case lamps
+        case turnOn(room: String)
+
+        var topic: String? {
+            switch self {
+            case .lamps: "lamps/+"
+            case .turnOn(let room): "lamps/\(room)"
+            }
+        }
+
+        var topics: [String] {
+            switch self {
+            case .lamps: ["lamps/+", "dimmers/+"]
+            case .turnOn: topic.map { [$0] } ?? []
+            }
+        }
+
+        var command: EntryCommand {
+            switch self {
+            case .lamps: .subscribe(qos: .atLeastOnce)
+            case .turnOn: .send(qos: .atLeastOnce, .idempotent)
+            }
+        }
+
+        var body: EntryBody {
+            switch self {
+            case .lamps: .none
+            case .turnOn: .text("on")
+            }
+        }
+
+        var headers: Headers { ["k": "v"] }
+        var needsToken: Bool { false }
+        var retry: RetryPolicy? { RetryPolicy(maximumAttempts: 2, delay: .none) }
+    }
+
+    private enum DoorEntry: EntryType {
+        case open
+
+        var topic: String? { "doors/front" }
+        var command: EntryCommand { .send }
+    }
+
+    @Test("Several enums share one provider")
+    func severalEnums() async throws {
+        let mock = MockTransport().expect(.send, Self.lost, .success).expect(.subscribe)
+        let provider = Provider<AnyEntry>(transport: mock)
+        try await provider.request(AnyEntry(LampEntry.turnOn(room: "hall")))
+        let messages = try await provider.messages(AnyEntry(LampEntry.lamps), as: String.self)
+        let erased: any EntryType = DoorEntry.open
+        try await provider.request(AnyEntry(erased))
+        mock.push("bright", to: "dimmers/hall")
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next() == "bright")
+
+        // The first attempt is repeated, as the policy of the entry says.
+        let requests = mock.requests
+        #expect(
+            requests.map(\.topics) == [
+                ["lamps/hall"], ["lamps/hall"], ["lamps/+", "dimmers/+"], ["doors/front"],
+            ]
+        )
+        #expect(requests[1].command == .send(qos: .atLeastOnce, .idempotent))
+        #expect(requests[1].headers == ["k": "v"] && requests[1].body == "on")
+        #expect(requests[2].command == .subscribe(qos: .atLeastOnce))
+        #expect(requests[3].command == .send && requests[3].headers == [:])
+        #expect(!AnyEntry(LampEntry.lamps).needsToken && AnyEntry(DoorEntry.open).needsToken)
+    }
+
+    /// Counts how often its properties are read.
+    private struct CountedEntry: EntryType {
+        let reads = LockedBox([String: Int]())
+
+        private func read<Value>(_ value: Value, _ name: String = #function) -> Value {
+            reads.change { $0[name, default: 0] += 1 }
+            return value
+        }
+
+        var topic: String? { read("t") }
+        var topics: [String] { read(["t"]) }
+        var command: EntryCommand { read(.send) }
+        var body: EntryBody { read(.text("x")) }
+        var headers: Headers { read([:]) }
+        var needsToken: Bool { read(true) }
+        var retry: RetryPolicy? { read(RetryPolicy(maximumAttempts: 2, delay: .none)) }
+    }
+
+    @Test("An entry of any type is read once, when it is copied")
+    func readOnce() async throws {
+        let entry = CountedEntry()
+        let copy = AnyEntry(entry)
+        let provider = Provider<AnyEntry>(transport: MockTransport().expect(.send))
+        try await provider.request(copy)
+        try await provider.request(copy)
+        let names = ["topic", "topics", "command", "body", "headers", "needsToken", "retry"]
+        let once = Dictionary(uniqueKeysWithValues: names.map { ($0, 1) })
+        #expect(entry.reads.value == once)
+    }
+
     @Test("An entry without a type shows neither body nor password")
     func secrets() {
         let entry = AnyEntry(

@@ -45,6 +45,27 @@ public struct AnyEntry: EntryType {
         self.retry = retry
     }
 
+    /// Copies an entry of any type, so that several enums share one provider.
+    ///
+    /// Each property of the entry is read once, here and not when the request is made.
+    ///
+    /// ```swift
+    /// let provider = Provider<AnyEntry>(transport: transport)
+    /// try await provider.request(AnyEntry(ChatEntry.say(hello, room: "lobby")))
+    /// let prices = try await provider.messages(AnyEntry(ShopEntry.prices), as: Price.self)
+    /// ```
+    ///
+    /// - Parameter entry: The entry.
+    public init(_ entry: some EntryType) {
+        topic = entry.topic
+        topics = entry.topics
+        command = entry.command
+        body = entry.body
+        headers = entry.headers
+        needsToken = entry.needsToken
+        retry = entry.retry
+    }
+
     /// Sends a body to a topic.
     public static func send(
         topic: String,
