@@ -47,6 +47,16 @@ public final class NewsFeed: Sendable {
         source.removeEventListener(token)
     }
 
+    /// Removes all handlers of a type.
+    public func ignoreAll(_ type: String) {
+        source.removeEventListeners(named: type)
+    }
+
+    /// The events of all types for a loop, until ``stop()``.
+    public func events() -> EventSource.Events {
+        source.events()
+    }
+
     /// Starts the feed, after the last event of an earlier run if there was one.
     /// - Parameter lastEventID: The result of ``stop()`` in that run.
     public func start(after lastEventID: String? = nil) {

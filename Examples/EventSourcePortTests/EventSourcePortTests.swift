@@ -73,14 +73,20 @@ struct EventSourcePortTests {
         try await provider.request(.post("3", event: "prices"))
         #expect(await reports.next() == "3")
         feed.ignore(token)
+        _ = feed.hear("prices") { line.yield($0.data) }
+        feed.ignoreAll("prices")
         let place = feed.stop()
         #expect(place == "3")
 
         try await provider.request(.post("while away"))
+        let events = feed.events()
         feed.start(after: place)
         #expect(await reports.next() == "open")
         #expect(await reports.next() == "4: while away")
+        var iterator = events.makeAsyncIterator()
+        #expect(try await iterator.next()?.data == "while away")
         _ = feed.stop()
+        #expect(try await iterator.next() == nil)
         await transport.shutdown()
         await broker.stop()
     }

@@ -20,6 +20,12 @@ extension EventSource {
         public let data: String
         /// The last event ID, of this event or of one before; empty for none.
         public let lastEventID: String
+
+        init(_ message: Message) {
+            type = message.details?.eventType ?? "message"
+            data = message.text ?? ""
+            lastEventID = message.id?.description ?? ""
+        }
     }
 
     /// How one attempt, or the stream that came of it, ended.

@@ -1,3 +1,4 @@
+public import Dispatch
 import HTTPWire
 public import Waybill
 package import WaybillLink
@@ -14,7 +15,8 @@ import WireCore
 ///
 /// A thin layer over ``SSETransport``, for apps that are written for the web's interface. Handlers run on threads of
 /// the package, one at a time and in order. A slow handler stops the reading from the server. After ``disconnect()``
-/// has returned, no handler is called, except one that was already running.
+/// has returned, no handler is called, except one that was already running. ``events()`` gives the events as an
+/// asynchronous sequence, beside the handlers.
 ///
 /// The connection is closed when the source is released. The source keeps its handlers, so a handler has to refer to
 /// the source weakly.
@@ -26,6 +28,15 @@ public final class EventSource: Sendable {
 
     private typealias EventHandler = @Sendable (Event) -> Void
 
+    private struct Listener: Sendable {
+        /// Calls the handler; where it runs on a queue, the closure says there whether it is still wanted.
+        typealias Call = @Sendable (Event, @escaping @Sendable () -> Bool) async -> Void
+
+        let token: ListenerToken
+        let type: String
+        let call: Call
+    }
+
     private struct State: Sendable {
         var readyState = ReadyState.closed
         var lastEventID: String = ""
@@ -35,13 +46,23 @@ public final class EventSource: Sendable {
         var onEvent: EventHandler?
         var onComment: (@Sendable (String) -> Void)?
         var onComplete: (@Sendable (Completion) -> Void)?
-        var listeners: [(token: ListenerToken, type: String, handler: EventHandler)] = []
+        var listeners: [Listener] = []
         var lastToken: UInt64 = 0
+        /// The sequences of events.
+        var feeds: [(number: UInt64, feed: EventFeed)] = []
+        var lastFeed: UInt64 = 0
+        /// The reconnection time that the server has set for the present stream; nil before.
+        var serverTime: Duration?
         /// The stream that counts; nil when none does.
         var stream: Stream?
         var lastNumber: UInt64 = 0
         /// Calls the handlers, and closes the connection after them.
         var task: Task<Void, Never>?
+
+        mutating func takeFeeds() -> [EventFeed] {
+            defer { feeds = [] }
+            return feeds.map(\.feed)
+        }
     }
 
     /// The stream that a call of `connect` has asked for.
@@ -211,17 +232,46 @@ public final class EventSource: Sendable {
     ///
     /// - Parameters:
     ///   - type: The type; compared exactly.
-    ///   - handler: Called for each event of the type, after ``onMessage(_:)`` if that is `message`.
+    ///   - handler: Called for each event of the type, after ``onMessage(_:)`` if that is `message`. It may be isolated to
+    ///     an actor. No other handler is called until it has returned.
     /// - Returns: What removes it.
     @discardableResult
     public func addEventListener(
         _ type: String,
-        handler: @escaping @Sendable (Event) -> Void
+        handler: @escaping @Sendable (Event) async -> Void
     ) -> ListenerToken {
+        addListener(type) { event, _ in await handler(event) }
+    }
+
+    /// Adds a listener that is called on a queue, such as `.main`; otherwise as ``addEventListener(_:handler:)``.
+    ///
+    /// - Parameters:
+    ///   - type: The type; compared exactly.
+    ///   - queue: Where the handler runs. After its removal or ``disconnect()`` there, it is not called.
+    ///   - handler: Called for each event of the type, after ``onMessage(_:)`` if that is `message`. No other handler is
+    ///     called until it has returned.
+    /// - Returns: What removes it.
+    @discardableResult
+    public func addEventListener(
+        _ type: String,
+        on queue: DispatchQueue,
+        _ handler: @escaping @Sendable (Event) -> Void
+    ) -> ListenerToken {
+        addListener(type) { event, isWanted in
+            await withCheckedContinuation { continuation in
+                queue.async {
+                    if isWanted() { handler(event) }
+                    continuation.resume()
+                }
+            }
+        }
+    }
+
+    private func addListener(_ type: String, _ call: @escaping Listener.Call) -> ListenerToken {
         state.withLock { state in
             state.lastToken += 1
             let token = ListenerToken(number: state.lastToken)
-            state.listeners.append((token, type, handler))
+            state.listeners.append(Listener(token: token, type: type, call: call))
             return token
         }
     }
@@ -231,6 +281,38 @@ public final class EventSource: Sendable {
         state.withLock { state in state.listeners.removeAll { $0.token == token } }
     }
 
+    /// Removes all listeners for events of a type; the type is compared exactly.
+    ///
+    /// ``onMessage(_:)`` and ``onEvent(_:)`` are no listeners.
+    public func removeEventListeners(named type: String) {
+        state.withLock { state in state.listeners.removeAll { $0.type.hasSameBytes(as: type) } }
+    }
+
+    // MARK: Events
+
+    /// The events of any type from now on, as an asynchronous sequence; see ``Events``.
+    ///
+    /// Called before ``connect(lastEventID:)`` it gives every event. After its end, another call makes another sequence.
+    /// Each event is in the sequences before the handlers get it, so ``lastEventID`` may be ahead of a loop. To go on from
+    /// the loop's place later, store the ``Event/lastEventID`` of the last event that the loop has handled.
+    ///
+    /// ```swift
+    /// let events = source.events()
+    /// source.connect()
+    /// for try await event in events { print(event.type, event.data) }
+    /// ```
+    public func events() -> Events {
+        let number = state.withLock { state in
+            state.lastFeed += 1
+            return state.lastFeed
+        }
+        let feed = EventFeed { [weak self] in
+            self?.state.withLock { state in state.feeds.removeAll { $0.number == number } }
+        }
+        state.withLock { $0.feeds.append((number, feed)) }
+        return Events(messages: feed.messages(), source: self)
+    }
+
     // MARK: Connecting
 
     /// How far it is; what the handlers see agrees with why they are called.
@@ -238,6 +320,18 @@ public final class EventSource: Sendable {
 
     /// The last event ID, as far as the handlers have come: what to store, to go on from there later.
     public var lastEventID: String { state.withLock { $0.lastEventID } }
+
+    /// The reconnection time: the least wait that the server has set with `retry`, as far as
+    /// ``ReconnectionPolicy/maximumServerDelay`` allows.
+    ///
+    /// A `retry` shows with the event that follows it, as far as the handlers have come, or with the end of the stream.
+    /// Before the server has set one since ``connect(lastEventID:)``, it is ``ReconnectionPolicy/initialDelay`` of
+    /// ``SSEConfiguration/reconnection``. The actual wait may be shorter or longer: see ``ReconnectionPolicy``.
+    public var retryTime: Duration {
+        let policy = configuration.reconnection
+        guard let time = state.withLock({ $0.serverTime }) else { return policy.initialDelay }
+        return min(time, policy.maximumServerDelay)
+    }
 
     /// Asks for the stream, and asks again when it ends, as the configuration says; nothing while it is
     /// connecting or open.
@@ -250,6 +344,7 @@ public final class EventSource: Sendable {
             state.lastNumber += 1
             state.stream = Stream(number: state.lastNumber)
             state.readyState = .connecting
+            state.serverTime = nil
             if let lastEventID { state.lastEventID = lastEventID }
             return (state.lastNumber, state.lastEventID)
         }
@@ -264,8 +359,17 @@ public final class EventSource: Sendable {
             state.task = Task { @concurrent [weak self, earlier = state.task] in
                 await earlier?.value
                 var iterator = messages.makeAsyncIterator()
-                // How it ended is told by a notice before.
-                while let message = try? await iterator.next() { self?.handle(message, number) }
+                // How it ended is told by a notice before, unless its buffer has overflowed.
+                do {
+                    while let message = try await iterator.next() {
+                        await self?.handle(message, number)
+                    }
+                } catch let error as WaybillError {
+                    self?.finish(
+                        Completion(status: nil, willReconnect: false, error: error),
+                        number
+                    )
+                } catch {}
                 await engine.shutdown()
             }
             guard state.stream?.number == number else { return false }
@@ -283,12 +387,15 @@ public final class EventSource: Sendable {
     }
 
     /// Closes the connection, or gives up asking for one; nothing follows.
+    ///
+    /// The sequences of ``events()`` end, behind the events that wait in them.
     public func disconnect() {
-        let stream = state.withLock { state in
+        let (stream, feeds) = state.withLock { state in
             state.readyState = .closed
-            return state.stream.take()
+            return (state.stream.take(), state.takeFeeds())
         }
         stream?.messages?.cancel()
+        for feed in feeds { feed.finish() }
     }
 
     /// As ``disconnect()``, and waits until no handler runs and the connection is closed.
@@ -301,7 +408,7 @@ public final class EventSource: Sendable {
 
     // MARK: Calling
 
-    private func handle(_ message: Message, _ number: UInt64) {
+    private func handle(_ message: Message, _ number: UInt64) async {
         switch (message.delivery as? SSENotice)?.kind {
         case .opened(let response)?:
             handler(number) { state in
@@ -310,28 +417,44 @@ public final class EventSource: Sendable {
             }?(response)
             handler(number) { $0.onOpen }?()
         case .comment?: handler(number) { $0.onComment }?(message.text ?? "")
+        case .reconnectionTime(let time)?:
+            state.withLock { state in
+                if state.stream?.number == number { state.serverTime = time }
+            }
         case .ended(let status, let willReconnect, let error, let lastEventID)?:
             let completion = Completion(
                 status: status,
                 willReconnect: willReconnect,
                 error: error
             )
-            handler(number) { state in
-                state.lastEventID = lastEventID
-                state.readyState = willReconnect ? .connecting : .closed
-                if !willReconnect { state.stream = nil }
-                return state.onComplete
-            }?(completion)
-        case nil: dispatch(message, number)
+            finish(completion, number, lastEventID)
+        case nil: await dispatch(message, number)
         }
     }
 
-    private func dispatch(_ message: Message, _ number: UInt64) {
-        let event = Event(
-            type: message.details?.eventType ?? "message",
-            data: message.text ?? "",
-            lastEventID: message.id?.description ?? ""
-        )
+    /// Notes the end of an attempt or a stream; the last one ends the sequences, too.
+    private func finish(_ completion: Completion, _ number: UInt64, _ lastEventID: String? = nil) {
+        var feeds: [EventFeed] = []
+        let onComplete: (@Sendable (Completion) -> Void)? = handler(number) { state in
+            if let lastEventID { state.lastEventID = lastEventID }
+            state.readyState = completion.willReconnect ? .connecting : .closed
+            if !completion.willReconnect {
+                state.stream = nil
+                feeds = state.takeFeeds()
+            }
+            return state.onComplete
+        }
+        for feed in feeds { feed.finish(throwing: completion.error) }
+        onComplete?(completion)
+    }
+
+    private func dispatch(_ message: Message, _ number: UInt64) async {
+        let event = Event(message)
+        let feeds = state.withLock { state in
+            state.stream?.number == number ? state.feeds.map(\.feed) : []
+        }
+        // Before `lastEventID` counts the event, so that a sequence that ends meanwhile does not lose it.
+        for feed in feeds { feed.deliver(message) }
         handler(number) { state in
             state.lastEventID = event.lastEventID
             return state.onEvent
@@ -342,10 +465,15 @@ public final class EventSource: Sendable {
         }
         for token in tokens {
             // One that was removed meanwhile is not called.
-            handler(number) { state in
-                state.listeners.first { $0.token == token }?.handler
-            }?(event)
+            guard let listener = currentListener(token, number) else { continue }
+            await listener.call(event) { self.currentListener(token, number) != nil }
         }
+        for feed in feeds { await feed.waitForRoom() }
+    }
+
+    /// Finds a listener; nil when it was removed, and when another call of `connect`, or none, counts by now.
+    private func currentListener(_ token: ListenerToken, _ number: UInt64) -> Listener? {
+        handler(number) { state in state.listeners.first { $0.token == token } }
     }
 
     /// Finds a handler; nil when another call of `connect`, or none, counts by now.

@@ -167,7 +167,10 @@ final class SSEConnection: Sendable {
             }
         }
         let (id, time) = driver.withCore { core, _ in (core.lastEventID, core.reconnectionTime) }
-        stream.noteReceived(id, time, hasEvents: hasEvents)
+        let newTime = stream.noteReceived(id, time, hasEvents: hasEvents)
+        if stream.announces, let newTime {
+            batch.insert(SSENotice(.reconnectionTime(newTime)).message, at: 0)
+        }
         // Moved, because the consumer copies the messages if others still refer to them.
         if !batch.isEmpty { deliver(consume batch) }
         // The end of the connection is told behind this, with its cause.

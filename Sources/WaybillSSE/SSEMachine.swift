@@ -104,7 +104,7 @@ package struct SSEMachine: Sendable {
     package private(set) var state: State
     private var opening: Opening
     /// The reconnection time that the server has set; nil before.
-    private var serverTime: Duration?
+    package private(set) var serverTime: Duration?
     private let policy: ReconnectionPolicy
     private var schedule: ReconnectionSchedule
     /// The least wait after a connection without an event: 100 milliseconds.

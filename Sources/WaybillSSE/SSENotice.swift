@@ -1,6 +1,6 @@
 import Waybill
 
-/// The opening, a comment or the end of a stream, delivered among its events so that the order is kept.
+/// The opening, a comment, a new reconnection time or the end of a stream, delivered among its events so that the order is kept.
 ///
 /// A message without content carries it as its delivery.
 final class SSENotice: MessageDelivery {
@@ -9,6 +9,8 @@ final class SSENotice: MessageDelivery {
         case opened(EventStreamResponse)
         /// A comment; its text is the body of the message.
         case comment
+        /// The server has set another reconnection time.
+        case reconnectionTime(Duration)
         /// An attempt has ended; the status is that of the response, if there was one.
         case ended(status: Int?, willReconnect: Bool, error: WaybillError?, lastEventID: String)
     }

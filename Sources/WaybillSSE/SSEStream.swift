@@ -333,10 +333,17 @@ final class SSEStream: Sendable {
     }
 
     /// Keeps what the next attempt needs to know.
-    func noteReceived(_ lastEventID: String, _ serverTime: Duration?, hasEvents: Bool) {
+    /// - Returns: The reconnection time, if the server has set another one.
+    func noteReceived(
+        _ lastEventID: String,
+        _ serverTime: Duration?,
+        hasEvents: Bool
+    ) -> Duration? {
         state.withLock { state in
+            let before = state.machine.serverTime
             state.lastEventID = lastEventID
             state.machine.received(hasEvents: hasEvents, serverTime: serverTime)
+            return serverTime == before ? nil : serverTime
         }
     }
 
