@@ -70,6 +70,8 @@ extension STOMPConnection {
             body: request.body,
             call: call,
             isRequired: send.receipt == .required,
+            receiptID: send.receiptID,
+            hasLength: send.hasLength,
             timeout: send.timeout,
             at: now
         )
@@ -103,7 +105,6 @@ extension STOMPConnection {
         _ = try await perform(
             frame,
             request,
-            request.command[.receipt].map(STOMPReceiptDemand.init),
             timeout: request.command[.timeout],
             didConfirm: didConfirm
         )
@@ -193,7 +194,8 @@ extension STOMPConnection {
 
     // MARK: All requests
 
-    /// Sends a frame, and waits for the receipt if one was requested, by default as configured.
+    /// Sends a frame, and waits for the receipt if one was requested: as the entry says, else as the parameter says,
+    /// else as configured.
     ///
     /// Calls `note` when the frame was written, with the core's lock held.
     func perform(
@@ -204,13 +206,16 @@ extension STOMPConnection {
         noting note: () -> Void = {},
         didConfirm: (@Sendable () -> Void)? = nil
     ) async throws -> Receipt {
-        let receipt = receipt ?? configuration.receiptDemand
+        let stated = request.command[.receipt]
+        let receipt =
+            stated.map(STOMPReceiptDemand.init) ?? receipt ?? configuration.receiptDemand
         return try await perform(request, receipt, didConfirm: didConfirm) {
             (core, now, call) throws(STOMPSendError) in
             let waits = try core.send(
                 frame,
                 call: call,
                 isRequired: receipt == .required,
+                receiptID: stated?.chosenIdentifier,
                 timeout: timeout,
                 at: now
             )

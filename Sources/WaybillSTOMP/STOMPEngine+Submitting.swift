@@ -17,6 +17,9 @@ extension STOMPEngine {
         var end = completion
         do throws(WaybillError) {
             try STOMPMapping.checkBody(request)
+            if !request.command.isPlain {
+                try STOMPMapping.checkIdentifiers(request, configuration)
+            }
             let send = try STOMPMapping.send(request, configuration)
             end = reporting(request, completion)
             guard send.asksForReceipt else {

@@ -90,6 +90,9 @@ final class STOMPEngine: Sendable {
 
     func perform(_ request: Request) async throws -> Receipt {
         try STOMPMapping.checkBody(request)
+        if !request.command.isPlain {
+            try STOMPMapping.checkIdentifiers(request, configuration)
+        }
         switch request.command.code {
         case .send:
             // The fast path of most sends, with as few calls as possible between the caller and the frame.
@@ -249,10 +252,13 @@ final class STOMPEngine: Sendable {
             throw WaybillError(.invalidEntry, "subscribe(_:) accepts only subscriptions")
         }
         try STOMPMapping.checkBody(request)
+        try STOMPMapping.checkIdentifiers(request, configuration)
         let all = try request.partsByTopic.map { try STOMPMapping.subscription($0) }
         return try await lifecycle.requests.subscribe(
             request,
-            later: { [subscriptions] in subscriptions.subscribeLater(all, request.command) },
+            later: { [subscriptions] () throws(WaybillError) in
+                try subscriptions.subscribeLater(all, request)
+            },
             greeting: { () throws(WaybillError) in try dialect.greeting(.connecting(for: request))
             },
             connection: { try await connection(for: request) },

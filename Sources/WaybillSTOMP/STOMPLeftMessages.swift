@@ -80,6 +80,7 @@ final class STOMPLeftMessages: Sendable {
                         body: request.body,
                         call: STOMPLeftCall { [self] in end(message.id, $0) },
                         isRequired: send.receipt == .required,
+                        hasLength: send.hasLength,
                         timeout: .seconds(Int64.max),
                         at: now
                     )

@@ -22,7 +22,10 @@ extension STOMPMapping {
             ).about(request)
         }
         // The server does not deliver the request before COMMIT.
-        guard request.headers.first(STOMPHeaderName.transaction) == nil else {
+        let isInTransaction =
+            command[.transaction] != nil
+            || request.headers.first(STOMPHeaderName.transaction) != nil
+        guard !isInTransaction else {
             throw unsupported("replies to a send within a transaction", request)
         }
     }

@@ -18,7 +18,7 @@ package enum STOMPMapping {
         }
     }
 
-    private static func invalid(_ what: String, _ request: Request) -> WaybillError {
+    static func invalid(_ what: String, _ request: Request) -> WaybillError {
         WaybillError(.invalidEntry, what).about(request)
     }
 
@@ -87,6 +87,8 @@ package enum STOMPMapping {
     ) throws(WaybillError) -> (message: Message.ID, transaction: String?) {
         var options = OptionReader(request)
         let transaction = options.take(.transaction)
+        // Read where the frame is sent.
+        _ = options.take(.receipt)
         try options.finish(for: "STOMP")
         guard let message = request.command.message else {
             throw invalid("the command names no message", request)
@@ -119,7 +121,10 @@ package enum STOMPMapping {
 
     /// Returns the headers of an UNSUBSCRIBE.
     static func unsubscription(_ request: Request) throws(WaybillError) -> STOMPHeaders {
-        try OptionReader(request).finish(for: "STOMP")
+        var options = OptionReader(request)
+        // Read where the frame is sent.
+        _ = options.take(.receipt)
+        try options.finish(for: "STOMP")
         try checkReserved(request, STOMPHeaderName.id)
         let headers = STOMPHeaders(request.headers)
         try check(headers, request)
@@ -145,11 +150,15 @@ package enum STOMPMapping {
         try checkQoS(request)
         let isPlain = request.command.isPlain
         var timeout: Duration?
-        var demand: STOMPReceiptDemand?
+        var receipt: STOMPReceipt?
+        var transaction: String?
+        var hasLength: Bool?
         if !isPlain {
             var options = OptionReader(request)
             timeout = options.take(.timeout)
-            demand = options.take(.receipt).map(STOMPReceiptDemand.init)
+            receipt = options.take(.receipt)
+            transaction = options.take(.transaction)
+            hasLength = options.take(.contentLength)
             // Read by the interceptors, by the headers and by the queue.
             _ = options.take(.idempotent)
             _ = options.take(.responseTopic)
@@ -167,8 +176,15 @@ package enum STOMPMapping {
         }
         for header in request.headers { headers.append(header.name, header.value) }
         if !isPlain { try addReplyHeaders(request, to: &headers) }
-        let receipt = demand ?? receiptDemand(request.command.qos, headers, configuration)
-        return STOMPSend(headers: headers, timeout: timeout, receipt: receipt)
+        if let transaction { try add(transaction, request, to: &headers) }
+        let demand =
+            receipt.map(STOMPReceiptDemand.init)
+            ?? receiptDemand(request.command.qos, headers, configuration)
+        var send = STOMPSend(headers: headers, timeout: timeout, receipt: demand)
+        send.receiptID = receipt?.chosenIdentifier
+        if hasLength == false { try checkUncounted(request) }
+        send.hasLength = hasLength
+        return send
     }
 
     /// Whether a send asks for a receipt whose entry does not say it.
@@ -190,6 +206,7 @@ package enum STOMPMapping {
         var stated = options.take(.ackMode).map(STOMPAckMode.init)
         // Read where the frame is sent, and by the listener.
         _ = options.take(.receipt)
+        let identifier = options.take(.identifier)
         _ = options.take(.timeout)
         _ = options.take(.buffering)
         _ = options.take(.waitsForConnection)
@@ -213,6 +230,7 @@ package enum STOMPMapping {
         let ackMode = stated ?? (wantsAcknowledgement ? .clientIndividual : .auto)
         var subscribe = STOMPSubscribe(destination: topic, ackMode: ackMode)
         subscribe.isModeImplied = stated == nil
+        subscribe.identifier = identifier
         subscribe.headers = STOMPHeaders(headers)
         try check(subscribe.allHeaders, request)
         return subscribe
@@ -287,6 +305,7 @@ package enum STOMPMapping {
             case .notSupported(let version):
                 (.unsupported, "STOMP \(version.text) does not have this")
             case .subscriptionIDTaken: (.invalidEntry, "the id of the subscription is taken")
+            case .receiptTaken: (.invalidEntry, "the id of the receipt is taken")
             case .subscriptionUnknown:
                 (.invalidEntry, "the subscription of this message has ended")
             case .transactionOpen: (.invalidEntry, "a transaction of that name is open")

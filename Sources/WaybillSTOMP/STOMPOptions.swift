@@ -1,4 +1,5 @@
 public import Waybill
+import WireCore
 
 extension OptionName {
     /// Whether a request asks for a receipt.
@@ -7,6 +8,10 @@ extension OptionName {
     public static let transaction = OptionKey<String>("transaction", canBeOmitted: false)
     /// STOMP's ack mode.
     public static let ackMode = OptionKey<AckMode>("ackMode")
+    /// Whether a send has a `content-length`.
+    public static let contentLength = OptionKey<Bool>("contentLength")
+    /// The `id` of a subscription.
+    public static let identifier = OptionKey<String>("identifier")
 }
 
 /// Whether a request asks for a receipt (STOMP 1.2, Standard Headers: receipt).
@@ -15,6 +20,51 @@ public enum STOMPReceipt: Hashable, Sendable {
     case none
     /// The request asks for a receipt, whose id the transport makes, and waits for it.
     case automatic
+    /// The request asks for a receipt with this id, and waits for it.
+    ///
+    /// It must not be empty, nor the id of another receipt of the connection that has not arrived. A request with
+    /// several topics, which is several frames, cannot have it.
+    case identifier(String)
+
+    /// The id that the app has chosen.
+    var chosenIdentifier: String? {
+        guard case .identifier(let id) = self else { return nil }
+        return id
+    }
+
+    /// Identifiers are equal when their bytes are.
+    public static func == (left: Self, right: Self) -> Bool {
+        switch (left, right) {
+        case (.none, .none), (.automatic, .automatic): true
+        case (.identifier(let left), .identifier(let right)): WireName(left) == WireName(right)
+        default: false
+        }
+    }
+
+    /// Hashes the bytes of the identifier.
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .none: hasher.combine(0)
+        case .automatic: hasher.combine(1)
+        case .identifier(let id):
+            hasher.combine(2)
+            hasher.combine(WireName(id))
+        }
+    }
+}
+
+extension STOMPReceipt: CustomStringConvertible, CustomReflectable {
+    /// The kind, without the app's identifier.
+    public var description: String {
+        switch self {
+        case .none: "none"
+        case .automatic: "automatic"
+        case .identifier: "identifier"
+        }
+    }
+
+    /// A mirror without children.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension SendOption {
@@ -22,11 +72,28 @@ extension SendOption {
     ///
     /// Without it ``STOMPConfiguration/receipts`` of the transport decides.
     public static func receipt(_ receipt: STOMPReceipt) -> Self { Self(.receipt, receipt) }
+
+    /// The transaction to which the send belongs, which must be open.
+    ///
+    /// It is the header `transaction`, which the entry must not have as well.
+    public static func transaction(_ name: String) -> Self { Self(.transaction, name) }
+
+    /// Whether the send has a `content-length`.
+    ///
+    /// Without it `contentLength` of the transport's configuration decides. A body with a NUL, which would end the
+    /// frame, needs one.
+    public static func contentLength(_ hasLength: Bool) -> Self { Self(.contentLength, hasLength) }
 }
 
 extension SubscribeOption {
     /// STOMP's ack mode; without it the quality of service decides.
     public static func ackMode(_ mode: AckMode) -> Self { Self(.ackMode, mode) }
+
+    /// The `id` of the subscription, with which each connection makes it.
+    ///
+    /// It must not be empty, nor that of another subscription of the transport. A subscription with several topics,
+    /// which has an id for each, cannot have it. Without it the transport makes the id.
+    public static func identifier(_ id: String) -> Self { Self(.identifier, id) }
 
     /// Whether the subscription asks for a receipt and waits for it.
     ///
@@ -34,7 +101,19 @@ extension SubscribeOption {
     public static func receipt(_ receipt: STOMPReceipt) -> Self { Self(.receipt, receipt) }
 }
 
+extension UnsubscribeOption {
+    /// Whether the request asks for a receipt and waits for it.
+    ///
+    /// Without it ``STOMPConfiguration/receipts`` of the transport decides.
+    public static func receipt(_ receipt: STOMPReceipt) -> Self { Self(.receipt, receipt) }
+}
+
 extension AckOption {
+    /// Whether the acknowledgement, or the refusal, asks for a receipt and waits for it.
+    ///
+    /// Without it ``STOMPConfiguration/receipts`` of the transport decides, and in a transaction none is asked for.
+    public static func receipt(_ receipt: STOMPReceipt) -> Self { Self(.receipt, receipt) }
+
     /// The transaction to which the acknowledgement, or the refusal, belongs.
     public static func transaction(_ name: String) -> Self { Self(.transaction, name) }
 }

@@ -19,6 +19,7 @@ package struct STOMPRequestCheck: Sendable {
     /// - Throws: `unsupported`, `invalidEntry`.
     package func check(_ request: Request) throws(WaybillError) {
         try STOMPMapping.checkBody(request)
+        try STOMPMapping.checkIdentifiers(request, configuration)
         switch request.command.code {
         case .connect: _ = try STOMPMapping.connect(request, configuration)
         case .send:

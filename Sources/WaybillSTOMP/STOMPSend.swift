@@ -8,6 +8,10 @@ struct STOMPSend: Sendable {
     var timeout: Duration?
     /// Whether the send asks for a receipt, and waits for it.
     let receipt: STOMPReceiptDemand
+    /// The id of the receipt that the entry has chosen.
+    var receiptID: String?
+    /// Whether the frame has a content-length; nil for the configuration's choice.
+    var hasLength: Bool?
 
     /// Whether the send waits for a receipt, where the server sends any.
     var asksForReceipt: Bool { receipt.asks }
@@ -20,7 +24,7 @@ extension STOMPReceiptDemand {
     init(_ receipt: STOMPReceipt) {
         switch receipt {
         case .none: self = .none
-        case .automatic: self = .required
+        case .automatic, .identifier: self = .required
         }
     }
 }

@@ -7,6 +7,8 @@ package struct STOMPSubscribe: Sendable {
     let ackMode: STOMPAckMode
     /// Whether the mode follows from the quality of service, so that STOMP 1.0 may use another mode.
     var isModeImplied = false
+    /// The id that the entry has chosen; nil for one that the transport makes.
+    var identifier: String?
     /// The further headers.
     var headers: STOMPHeaders = [:]
 
@@ -19,6 +21,7 @@ package struct STOMPSubscribe: Sendable {
     var allHeaders: STOMPHeaders {
         var headers = headers
         headers.append(STOMPHeaderName.destination, destination)
+        if let identifier { headers.append(STOMPHeaderName.id, identifier) }
         return headers
     }
 

@@ -34,6 +34,8 @@ package struct STOMPSubscription: Sendable {
     }
 
     package let id: String
+    /// The place in the order of subscribing.
+    let order: UInt64
     let request: STOMPSubscribe
     let listener: MessageListener
     let policy: BufferPolicy

@@ -15,7 +15,7 @@ package enum STOMPSubscriptionAction: Sendable {
     case finish(MessageSource, WaybillError?)
 }
 
-/// Decides what becomes of each subscription, by the id that this side has made.
+/// Decides what becomes of each subscription, by its id, which this side has made or an entry has chosen.
 ///
 /// STOMP has no sessions: each connection makes every subscription again under the same id.
 ///
@@ -26,8 +26,11 @@ package enum STOMPSubscriptionAction: Sendable {
 /// | the server refuses, the listener leaves, an entry unsubscribes | any → absent |
 /// | no connection follows | any → absent |
 package struct STOMPSubscriptionTable: Sendable {
-    private var subscriptions: [String: STOMPSubscription] = [:]
+    private var subscriptions: [WireName: STOMPSubscription] = [:]
     private var lastID: UInt64 = 0
+    private var lastOrder: UInt64 = 0
+    /// The ids that were made or chosen for subscriptions that are not added yet.
+    private var reserved: Set<WireName> = []
     /// Counts connections.
     package private(set) var connection: UInt64 = 0
     /// The number of the last connection that has restored the subscriptions.
@@ -48,12 +51,30 @@ package struct STOMPSubscriptionTable: Sendable {
 
     // MARK: Listeners
 
-    /// Makes ids for subscriptions.
+    /// Makes ids for subscriptions, for ``subscribe(_:_:to:_:)`` or ``release(_:)``.
     package mutating func makeIDs(_ count: Int) -> [String] {
         (0..<count).map { _ in
-            lastID += 1
+            repeat { lastID += 1 } while isTaken(String(lastID))
+            reserved.insert(WireName(String(lastID)))
             return String(lastID)
         }
+    }
+
+    /// Reserves an id that an entry has chosen.
+    /// - Returns: Whether it was free.
+    package mutating func reserve(_ id: String) -> Bool {
+        guard !isTaken(id) else { return false }
+        reserved.insert(WireName(id))
+        return true
+    }
+
+    /// Gives up ids for which no subscription was added.
+    package mutating func release(_ ids: [String]) {
+        reserved.subtract(ids.map(WireName.init))
+    }
+
+    private func isTaken(_ id: String) -> Bool {
+        subscriptions[id] != nil || reserved.contains(id)
     }
 
     /// Adds subscriptions that one listener has.
@@ -64,8 +85,11 @@ package struct STOMPSubscriptionTable: Sendable {
         _ state: STOMPSubscription.State
     ) {
         for (id, request) in all {
+            reserved.remove(WireName(id))
+            lastOrder += 1
             subscriptions[id] = STOMPSubscription(
                 id: id,
+                order: lastOrder,
                 request: request,
                 listener: listener,
                 policy: policy,
@@ -81,7 +105,7 @@ package struct STOMPSubscriptionTable: Sendable {
         _ id: String,
         because cause: WaybillError?
     ) -> [STOMPSubscriptionAction] {
-        guard let subscription = subscriptions.removeValue(forKey: id) else { return [] }
+        guard let subscription = subscriptions.removeValue(forKey: WireName(id)) else { return [] }
         return reportEnd(of: subscription, because: cause) + [.unsubscribe(id)]
     }
 
@@ -104,7 +128,7 @@ package struct STOMPSubscriptionTable: Sendable {
     }
 
     private func inOrder(_ isWanted: (STOMPSubscription) -> Bool) -> [STOMPSubscription] {
-        subscriptions.values.filter(isWanted).sorted { (UInt64($0.id) ?? 0) < (UInt64($1.id) ?? 0) }
+        subscriptions.values.filter(isWanted).sorted { $0.order < $1.order }
     }
 
     // MARK: Answers
@@ -145,7 +169,7 @@ package struct STOMPSubscriptionTable: Sendable {
         _ id: String,
         _ error: WaybillError
     ) -> [STOMPSubscriptionAction] {
-        guard let subscription = subscriptions.removeValue(forKey: id) else { return [] }
+        guard let subscription = subscriptions.removeValue(forKey: WireName(id)) else { return [] }
         let end = reportEnd(of: subscription, because: error)
         let refusal = STOMPSubscriptionAction.report(
             .subscriptionRefused,

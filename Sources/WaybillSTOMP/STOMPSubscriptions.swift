@@ -167,7 +167,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
         _ request: Request,
         over connection: STOMPConnection
     ) async throws -> Messages<Message> {
-        let (ids, source, _) = add(all, request.command, .subscribing)
+        let (ids, source, _) = try add(all, request, .subscribing)
         let messages = source.messages
         do {
             for ((id, subscription), part) in zip(zip(ids, all), request.partsByTopic) {
@@ -206,20 +206,35 @@ final class STOMPSubscriptions: MessageAcknowledger {
     /// - Returns: The messages; nil when there is a connection already.
     func subscribeLater(
         _ all: [STOMPSubscribe],
-        _ command: EntryCommand
-    ) -> Messages<Message>? {
-        let (_, source, isAdded) = add(all, command, .wanted)
+        _ request: Request
+    ) throws(WaybillError) -> Messages<Message>? {
+        let (_, source, isAdded) = try add(all, request, .wanted)
         let messages = source.messages
         return isAdded ? messages : nil
+    }
+
+    /// The ids of subscriptions: that of the entry, or new ones.
+    private func makeIDs(
+        for all: [STOMPSubscribe],
+        _ request: Request
+    ) throws(WaybillError) -> [String] {
+        guard let id = all.first?.identifier else {
+            return state.withLock { $0.table.makeIDs(all.count) }
+        }
+        // The subscription to the replies has its destination as its id.
+        let isFree = configuration.replyDestination != id && state.withLock { $0.table.reserve(id) }
+        guard isFree else { throw STOMPMapping.error(.subscriptionIDTaken, request) }
+        return [id]
     }
 
     /// Adds subscriptions with one listener; wanted ones only while there is no connection.
     private func add(
         _ all: [STOMPSubscribe],
-        _ command: EntryCommand,
+        _ request: Request,
         _ initial: STOMPSubscription.State
-    ) -> (ids: [String], source: MessageSource, isAdded: Bool) {
-        let ids = state.withLock { $0.table.makeIDs(all.count) }
+    ) throws(WaybillError) -> (ids: [String], source: MessageSource, isAdded: Bool) {
+        let command = request.command
+        let ids = try makeIDs(for: all, request)
         let listener = MessageListener(
             command,
             buffering: configuration.buffering,
@@ -233,7 +248,10 @@ final class STOMPSubscriptions: MessageAcknowledger {
         )
         let policy = command[.buffering] ?? configuration.buffering
         let isAdded = state.withLock { state in
-            guard initial != .wanted || state.connection == nil else { return false }
+            guard initial != .wanted || state.connection == nil else {
+                state.table.release(ids)
+                return false
+            }
             state.table.subscribe(listener, policy, to: Array(zip(ids, all)), initial)
             return true
         }
@@ -262,6 +280,12 @@ final class STOMPSubscriptions: MessageAcknowledger {
 
     /// Ends every subscription to a destination.
     func unsubscribe(_ headers: STOMPHeaders, _ request: Request) async throws -> Receipt {
+        // Refused before anything ends.
+        if let id = request.command[.receipt]?.chosenIdentifier, let present = self.connection,
+            present.driver.withCore(.paced, { core, _ in core.expectsReceipt(id) })
+        {
+            throw STOMPMapping.error(.receiptTaken, request)
+        }
         var ended: [STOMPSubscription] = []
         var connection: STOMPConnection?
         change { table, present in

@@ -33,6 +33,7 @@ extension WireName: Comparable {
 
 extension Dictionary where Key == WireName {
     /// The value of a name.
+    @inlinable
     package subscript(name: String) -> Value? {
         get { self[WireName(name)] }
         _modify { yield &self[WireName(name)] }

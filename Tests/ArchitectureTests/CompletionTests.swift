@@ -121,6 +121,7 @@ import Testing
         #expect(mqtt.isSuperset(of: ["retained", "noLocal", "will", "reasonCode", "drainTimeout"]))
         let stomp = try Self.names(in: "WaybillSTOMP")
         #expect(stomp.isSuperset(of: ["receipt", "ackMode", "transaction", "begin", "commit"]))
+        #expect(stomp.isSuperset(of: ["contentLength", "identifier"]))
         let eventStreams = try Self.names(in: "WaybillSSE")
         #expect(eventStreams.isSuperset(of: ["method", "eventTypes", "lastEventID"]))
     }

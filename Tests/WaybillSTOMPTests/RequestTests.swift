@@ -234,6 +234,27 @@ import WaybillTesting
         Row(name: "content-length", entry: .send("x", to: "t", headers: ["content-length": "9"])),
         Row(name: "receipt", entry: .send("x", to: "t", headers: ["receipt": "9"])),
         Row(name: "id of a subscription", entry: .subscribe("t", headers: ["id": "9"])),
+        Row(name: "receipt without an id", entry: .send("x", to: "t", .receipt(.identifier("")))),
+        Row(name: "NUL in a receipt", entry: .subscribe("t", .receipt(.identifier("\0")))),
+        Row(
+            name: "receipt too long for its answer",
+            entry: .command(
+                .unsubscribe(.receipt(.identifier(String(repeating: "r", count: 40_000)))),
+                topic: "t"
+            )
+        ),
+        Row(
+            name: "receipt of an ack without an id",
+            entry: .command(.ack(.named("m"), .receipt(.identifier(""))))
+        ),
+        Row(name: "subscription without an id", entry: .subscribe("t", .identifier(""))),
+        Row(name: "NUL in an id of a subscription", entry: .subscribe("t", .identifier("\0"))),
+        Row(
+            name: "transaction twice",
+            entry: .send("x", to: "t", headers: ["transaction": "x"], .transaction("x"))
+        ),
+        Row(name: "empty transaction of a send", entry: .send("x", to: "t", .transaction(""))),
+        Row(name: "NUL in a body without a length", entry: .send("\0", .contentLength(false))),
         Row(name: "header without a name", entry: .send("x", to: "t", headers: ["": "9"])),
         Row(name: "NUL in a header", entry: .send("x", to: "t", headers: ["a": "\0"])),
         Row(name: "NUL in a transaction", entry: .begin("\0")),

@@ -127,7 +127,8 @@ extension STOMPClientConnection {
         let number = frame.headers.number(at: place)
         if case .disconnecting(number, _) = state { return close(.disconnected) }
         receiptHabit.noteReceipt()
-        guard let number, let call = window.receipts.take(number) else {
+        let known = window.receipts.number(number, frame.headers.receiptID)
+        guard let known, let call = window.receipts.take(known) else {
             // The call timed out or was cancelled, or the receipt is unknown.
             writer.noteReceived("receipt without a pending request", byteCount: 0)
             return takeTraces()
@@ -137,7 +138,8 @@ extension STOMPClientConnection {
 
     /// Handles ERROR, and closes without waiting: the server must close after it, but some leave that to the client.
     private mutating func handleError(_ error: STOMPErrorFrame) {
-        if let text = error.receiptID, let number = UInt64(text), String(number) == text,
+        if let text = error.receiptID,
+            let number = window.receipts.number(STOMPReceipts.plainNumber(text), text),
             let call = window.receipts.take(number)
         {
             events.append(.failed(call, error))

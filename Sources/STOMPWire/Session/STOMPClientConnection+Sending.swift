@@ -59,6 +59,8 @@ extension STOMPClientConnection {
     ///   - body: The body, copied once.
     ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
     ///   - isRequired: Whether the receipt is requested from a server, too, that has sent none.
+    ///   - receiptID: The id of the receipt, which no open one may have; nil for one that this side makes.
+    ///   - hasLength: Whether the frame has a content-length; nil for the choice of the configuration.
     ///   - timeout: The time limit of the call; nil for that of the configuration.
     ///   - now: The current time.
     /// - Returns: Whether the call waits.
@@ -69,6 +71,8 @@ extension STOMPClientConnection {
         body: some WireBytes,
         call: (any STOMPCall)? = nil,
         isRequired: Bool = false,
+        receiptID: String? = nil,
+        hasLength: Bool? = nil,
         timeout: Duration? = nil,
         at now: WireInstant
     ) throws(STOMPSendError) -> Bool {
@@ -79,7 +83,16 @@ extension STOMPClientConnection {
         try scopes.checkOpen(headers.first(STOMPHeaderName.transaction))
         try headers.checkUnreserved()
         let wish = call.map { ($0, isRequired) }
-        return try submit(.send, headers, body: body, wish, timeout: timeout, at: now)
+        return try submit(
+            .send,
+            headers,
+            body: body,
+            wish,
+            as: receiptID,
+            hasLength: hasLength,
+            timeout: timeout,
+            at: now
+        )
     }
 
     /// Sends a request without a body.
@@ -88,6 +101,7 @@ extension STOMPClientConnection {
     ///   - request: The request.
     ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
     ///   - isRequired: Whether the receipt is requested from a server, too, that has sent none.
+    ///   - receiptID: The id of the receipt, which no open one may have; nil for one that this side makes.
     ///   - timeout: The time limit of the call; nil for that of the configuration.
     ///   - now: The current time.
     /// - Returns: Whether the call waits.
@@ -97,14 +111,22 @@ extension STOMPClientConnection {
         _ request: STOMPRequest,
         call: (any STOMPCall)? = nil,
         isRequired: Bool = false,
+        receiptID: String? = nil,
         timeout: Duration? = nil,
         at now: WireInstant
     ) throws(STOMPSendError) -> Bool {
         guard isConnected, let version else { throw .notConnected }
         let (command, headers) = try scopes.frame(of: request, in: version)
         let wish = call.map { ($0, isRequired) }
-        let none = ByteSlice.empty
-        let waits = try submit(command, headers, body: none, wish, timeout: timeout, at: now)
+        let waits = try submit(
+            command,
+            headers,
+            body: ByteSlice.empty,
+            wish,
+            as: receiptID,
+            timeout: timeout,
+            at: now
+        )
         scopes.note(request)
         return waits
     }
@@ -123,6 +145,9 @@ extension STOMPClientConnection {
         try scopes.expect(id: id, destination: destination)
     }
 
+    /// Whether a receipt with an id is expected.
+    package func expectsReceipt(_ id: String) -> Bool { window.receipts.isTaken(id) }
+
     /// Withdraws a call and its message, if that is still held.
     ///
     /// A frame that was sent takes effect, without a report of its outcome.
@@ -137,6 +162,8 @@ extension STOMPClientConnection {
         _ headers: STOMPHeaders,
         body: some WireBytes,
         _ wish: (call: any STOMPCall, isRequired: Bool)?,
+        as receiptID: String?,
+        hasLength: Bool? = nil,
         timeout: Duration?,
         at now: WireInstant
     ) throws(STOMPSendError) -> Bool {
@@ -145,12 +172,13 @@ extension STOMPClientConnection {
             let deadline = now.advanced(by: timeout ?? configuration.receiptTimeout)
             waiting = (wish.call, wish.isRequired, deadline)
         }
-        let hasLength = !omitsTextLength || !STOMPText.isText(body, headers)
+        let hasLength = hasLength ?? (!omitsTextLength || !STOMPText.isText(body, headers))
         if try window.submit(
             command,
             headers,
             body: body,
             waiting,
+            as: receiptID,
             hasLength: hasLength,
             to: &writer
         ) {

@@ -31,6 +31,10 @@ package struct STOMPReceipts: Sendable {
     private var heap = DeadlineHeap()
     /// The numbers of the waiting SUBSCRIBEs, by the ids of their subscriptions.
     private var subscribing: [WireName: UInt64] = [:]
+    /// The numbers of the receipts whose ids callers have chosen; other ids are the numbers themselves.
+    private var chosen: [WireName: UInt64] = [:]
+    /// The chosen ids, by number.
+    private var chosenIDs: [UInt64: WireName] = [:]
 
     /// The number of the next receipt to request.
     package private(set) var nextNumber: UInt64 = 1
@@ -53,11 +57,52 @@ package struct STOMPReceipts: Sendable {
 
     /// Takes the next number, for a receipt without a call.
     package mutating func takeNumber() -> UInt64 {
-        defer { nextNumber += 1 }
+        defer {
+            nextNumber += 1
+            skipChosen()
+        }
         return nextNumber
     }
 
-    /// Adds a call that waits for ``nextNumber``, and takes that number.
+    /// Passes over numbers that a caller has chosen as ids.
+    private mutating func skipChosen() {
+        guard !chosen.isEmpty else { return }
+        while chosen[WireName(String(nextNumber))] != nil { nextNumber += 1 }
+    }
+
+    /// Whether a receipt with an id has not arrived.
+    package func isTaken(_ id: String) -> Bool {
+        if chosen[WireName(id)] != nil { return true }
+        guard let number = Self.plainNumber(id), chosenIDs[number] == nil else { return false }
+        return calls[number] != nil || withdrawn.contains(number)
+    }
+
+    /// The number that an id is, as this side writes numbers; nil for another text.
+    static func plainNumber(_ id: String) -> UInt64? {
+        guard let number = UInt64(id), String(number) == id else { return nil }
+        return number
+    }
+
+    /// Finds the number of a receipt that has arrived.
+    ///
+    /// - Parameters:
+    ///   - number: The id, if it is a number.
+    ///   - id: The id as text, read only if callers have chosen ids.
+    /// - Returns: The number; nil for an unknown receipt.
+    package func number(_ number: UInt64?, _ id: @autoclosure () -> String?) -> UInt64? {
+        guard !chosen.isEmpty else { return number }
+        if let id = id(), let found = chosen[WireName(id)] { return found }
+        guard let number, chosenIDs[number] == nil else { return nil }
+        return number
+    }
+
+    /// Forgets the chosen id of a receipt that is not expected any more.
+    private mutating func releaseID(_ number: UInt64) {
+        guard !chosenIDs.isEmpty, let id = chosenIDs.removeValue(forKey: number) else { return }
+        chosen[id] = nil
+    }
+
+    /// Adds a call that waits for ``nextNumber``, or for an id that is not taken, and takes that number.
     ///
     /// - Complexity: O(log n).
     package mutating func add(
@@ -65,9 +110,15 @@ package struct STOMPReceipts: Sendable {
         to destination: String? = nil,
         making subscription: String? = nil,
         isRequired: Bool = false,
+        as id: String? = nil,
         deadline: WireInstant
     ) {
         let number = takeNumber()
+        if let id {
+            chosen[WireName(id)] = number
+            chosenIDs[number] = WireName(id)
+            skipChosen()
+        }
         calls[number] = Waiting(
             call: call,
             destination: destination,
@@ -96,6 +147,7 @@ package struct STOMPReceipts: Sendable {
         guard number <= lastSent else { return nil }
         if withdrawn.remove(number) != nil {
             inFlightCount -= 1
+            releaseID(number)
             removeAnswered()
         }
         guard let call = remove(number) else { return nil }
@@ -103,9 +155,13 @@ package struct STOMPReceipts: Sendable {
         return call
     }
 
-    private mutating func remove(_ number: UInt64) -> (any STOMPCall)? {
+    private mutating func remove(
+        _ number: UInt64,
+        keepsID: Bool = false
+    ) -> (any STOMPCall)? {
         guard let waiting = calls.removeValue(forKey: number) else { return nil }
         let call = waiting.call
+        if !keepsID { releaseID(number) }
         numbers[ObjectIdentifier(call)] = nil
         if let subscription = waiting.subscription { subscribing[WireName(subscription)] = nil }
         if number <= lastSent { inFlightCount -= 1 }
@@ -134,6 +190,7 @@ package struct STOMPReceipts: Sendable {
     package mutating func takeOptional() -> [any STOMPCall] {
         let found = calls.filter { $0.key <= lastSent && !$0.value.isRequired }.keys.sorted()
         inFlightCount -= withdrawn.count
+        for number in withdrawn { releaseID(number) }
         withdrawn = []
         defer { removeAnswered() }
         return found.compactMap { remove($0) }
@@ -144,7 +201,10 @@ package struct STOMPReceipts: Sendable {
         var expired: [any STOMPCall] = []
         while let first = heap.first, first.time <= now {
             heap.removeFirst()
-            if withdrawn.remove(first.number) != nil { inFlightCount -= 1 }
+            if withdrawn.remove(first.number) != nil {
+                inFlightCount -= 1
+                releaseID(first.number)
+            }
             guard let call = remove(first.number) else { continue }
             expired.append(call)
         }
@@ -156,7 +216,9 @@ package struct STOMPReceipts: Sendable {
     ///
     /// - Complexity: O(1), except for occasional clean-ups of the heap.
     package mutating func forget(_ call: any STOMPCall) {
-        guard let number = numbers[ObjectIdentifier(call)], remove(number) != nil else { return }
+        guard let number = numbers[ObjectIdentifier(call)],
+            remove(number, keepsID: number <= lastSent) != nil
+        else { return }
         if number <= lastSent {
             withdrawn.insert(number)
             inFlightCount += 1
@@ -170,6 +232,8 @@ package struct STOMPReceipts: Sendable {
             calls = [:]
             numbers = [:]
             subscribing = [:]
+            chosen = [:]
+            chosenIDs = [:]
             heap = DeadlineHeap()
             withdrawn = []
             inFlightCount = 0

@@ -27,6 +27,7 @@ struct STOMPWindow: Sendable {
     ///   - headers: The headers without `receipt`.
     ///   - body: The body.
     ///   - waiting: The call that waits for a receipt, whether it needs one, and its time limit; nil requests no receipt.
+    ///   - id: The id of the receipt; nil for a number.
     ///   - hasLength: Whether a body has a content-length.
     ///   - writer: The writer of the frames.
     /// - Returns: Whether the frame was written.
@@ -36,6 +37,7 @@ struct STOMPWindow: Sendable {
         _ headers: STOMPHeaders,
         body: some WireBytes,
         _ waiting: (call: any STOMPCall, isRequired: Bool, deadline: WireInstant)?,
+        as id: String? = nil,
         hasLength: Bool,
         to writer: inout STOMPFrameWriter
     ) throws(STOMPSendError) -> Bool {
@@ -48,9 +50,10 @@ struct STOMPWindow: Sendable {
             held.append(frame)
             return false
         }
+        if let id, id.isEmpty || receipts.isTaken(id) { throw .receiptTaken }
         let number = receipts.nextNumber
         var headers = headers
-        headers.append(STOMPHeaderName.receipt, String(number))
+        headers.append(STOMPHeaderName.receipt, id ?? String(number))
         let isHeld = isHolding || receipts.inFlightCount >= maximum
         if isHeld {
             held.append(try writer.frame(command, headers, body, hasLength, receipt: number))
@@ -62,6 +65,7 @@ struct STOMPWindow: Sendable {
             to: headers.first(STOMPHeaderName.destination),
             making: command == .subscribe ? headers.first(STOMPHeaderName.id) : nil,
             isRequired: waiting.isRequired,
+            as: id,
             deadline: waiting.deadline
         )
         if !isHeld { receipts.noteSent(number) }

@@ -144,7 +144,7 @@ import WebSocketWire
         let others: [STOMPSendError] = [
             .notConnected, .noVersion, .hostMissing, .destinationMissing, .headerReserved("id"),
             .notSupported(.v1_0), .subscriptionIDTaken, .subscriptionUnknown, .transactionOpen,
-            .transactionUnknown,
+            .transactionUnknown, .receiptTaken,
         ]
         let sending = others + stompEncodingErrors.map { .encoding($0) }
         let frame = STOMPErrorFrame(headers: ["message": "no"], body: [])

@@ -97,6 +97,22 @@ struct EntriesExamples {
         #expect(mock.requests.first?.command == .send)
     }
 
+    @Test("Several enums through one provider, and a style of one's own")
+    func severalEnums() async throws {
+        let mock = mock()
+        let dotted = TopicStyle(
+            separator: ".",
+            prefix: "/topic/",
+            sendPrefix: "/app/",
+            furtherLevels: "**"
+        )
+        let provider = Provider<AnyEntry>(transport: mock).topicStyle(dotted)
+        try await provider.request(AnyEntry(ShopEntry.pay))
+        _ = try await provider.messages(AnyEntry(ShopEntry.everything))
+        let topics = [["/app/payments"], ["/topic/orders.*", "/topic/stock.**", "/topic/alerts"]]
+        #expect(mock.requests.map(\.topics) == topics)
+    }
+
     @Test("Portable providers")
     func portable() async throws {
         let mock = mock()

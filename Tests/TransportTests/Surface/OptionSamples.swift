@@ -41,7 +41,8 @@ struct OptionSample: Sendable {
         send(.correlationData([0x31])), send(.waitsForConnection),
         send(.waitsForConnection(false), value: "false"), send(.retained),
         send(.expiry(.seconds(1))), send(.payloadFormat(.text)), send(.sentOnce),
-        send(.receipt(.automatic)), send(.method("PUT")),
+        send(.receipt(.automatic)), send(.transaction("t")), send(.contentLength(false)),
+        send(.method("PUT")),
     ]
 
     private static let subscriptions: [OptionSample] = [
@@ -52,11 +53,14 @@ struct OptionSample: Sendable {
         subscribe(.retainHandling(.send), value: ".send"), subscribe(.shareName("g")),
         subscribe(.subscriptionIdentifier(7)),
         subscribe(.subscriptionIdentifier(.omitted), value: ".omitted"),
-        subscribe(.ackMode(.client)), subscribe(.receipt(.automatic)), subscribe(.method("POST")),
+        subscribe(.ackMode(.client)), subscribe(.receipt(.automatic)),
+        subscribe(.identifier("i")), subscribe(.method("POST")),
         subscribe(.eventTypes(["a"])), subscribe(.lastEventID("1")),
     ]
 
-    private static let unsubscriptions: [OptionSample] = [unsubscribe(.shareName("g"))]
+    private static let unsubscriptions: [OptionSample] = [
+        unsubscribe(.shareName("g")), unsubscribe(.receipt(.automatic)),
+    ]
 
     private static let connects: [OptionSample] = [
         connect(.timeout(.seconds(1))), connect(.userName("u")),
@@ -71,7 +75,7 @@ struct OptionSample: Sendable {
         // An `ack` with a reason code is an `invalidEntry`.
         nack(.reasonCode(.notAuthorized)), ack(.reason("r")), nack(.reason("r")),
         ack(.awaitsCompletion), nack(.awaitsCompletion), ack(.transaction("t")),
-        nack(.transaction("t")),
+        nack(.transaction("t")), ack(.receipt(.automatic)), nack(.receipt(.automatic)),
     ]
 
     private static let disconnects: [OptionSample] = [

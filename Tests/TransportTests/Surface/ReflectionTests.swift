@@ -236,7 +236,7 @@ struct ReflectionTests {
         "ClosureWireLogger", "Condition",
         "Code", "Completion", "Compression", "ConnectionHint",
         "ConnectionHints", "ConnectionStateSource", "ConnectionStates", "Details", "Direction",
-        "DropReason", "Event", "EventStreamResponse", "FailoverOptions", "ID",
+        "DropReason", "Event", "EventStreamResponse", "Events", "FailoverOptions", "ID",
         "InMemorySessionStore",
         "Instant", "JSONBodyDecoder", "JSONBodyEncoder", "KeepAliveMemory", "Kind",
         "LateDeliveryPolicy",

@@ -281,6 +281,10 @@ struct MockConnectionTests {
         try await perform(.ack(ids[2], .transaction("t")))
         try await perform(.commit(transaction: "t"))
         #expect(mock.unacknowledgedCount == 0)
+        // Not in a transaction that has ended.
+        await #expect(throws: WaybillError.self) {
+            try await mock.perform(Request(topic: "a", command: .send(.transaction("t"))))
+        }
     }
 }
 
