@@ -85,7 +85,7 @@ import Testing
         let pattern =
             #/
             (public\s)?(?:package\s)?static\slet\s(\w+)\s=\s+
-            (OptionKey<[^(]+>|OptionName)\(\s*"(\w+)"
+            (OptionKey<[^(]+>|OptionName)\(\s*(?:stored:\s)?"(\w+)"
             /#
         return found.code.matches(of: pattern).map { match in
             Declaration(

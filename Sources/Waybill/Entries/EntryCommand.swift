@@ -109,6 +109,15 @@ public struct EntryCommand: Sendable {
         }
     }
 
+    /// Adds an option, in place of one with the same key.
+    mutating func set(_ box: OptionBox) {
+        guard let index = boxes?.firstIndex(where: { $0.name === box.name }) else {
+            boxes = (boxes ?? []) + [box]
+            return
+        }
+        boxes?[index] = box
+    }
+
     /// Whether a flag is there and true.
     package func isSet(_ flag: OptionKey<Bool>) -> Bool { value(of: flag) ?? false }
 

@@ -5,13 +5,22 @@
 /// It is `@unchecked Sendable`, because its properties never change, and its one subclass adds none. The compiler checks no
 /// class that has subclasses.
 public class OptionName: Hashable, CustomStringConvertible, @unchecked Sendable {
-    private let text: String
+    let text: String
     /// Whether ``UnsupportedPolicy`` may leave the option out.
     let canBeOmitted: Bool
+    /// How the value is stored with a message; nil for an option that is not stored.
+    let coding: OptionCoding?
 
     package init(_ text: String, canBeOmitted: Bool = true) {
         self.text = text
         self.canBeOmitted = canBeOmitted
+        coding = nil
+    }
+
+    fileprivate init(_ text: String, canBeOmitted: Bool, _ coding: OptionCoding) {
+        self.text = text
+        self.canBeOmitted = canBeOmitted
+        self.coding = coding
     }
 
     /// Whether both are the same object.
@@ -45,6 +54,46 @@ public final class OptionKey<Value: Hashable & Sendable>: OptionName, @unchecked
     ///   - canBeOmitted: Whether ``UnsupportedPolicy`` may leave the option out; false where the app relies on it.
     public override init(_ name: String, canBeOmitted: Bool = true) {
         super.init(name, canBeOmitted: canBeOmitted)
+    }
+
+    private override init(_ name: String, canBeOmitted: Bool, _ coding: OptionCoding) {
+        super.init(name, canBeOmitted: canBeOmitted, coding)
+    }
+
+    /// Makes the key of an option that belongs to the message: a store keeps it, so that a later process sends the
+    /// message with it.
+    ///
+    /// Other options concern the caller and the present connection, and are not stored.
+    ///
+    /// A store keeps the name, so a name in use must not change, and no two stored keys of a program have the same
+    /// one. A later process knows the option once it has used the key, so use the key of an option of your own before
+    /// the transport connects; an interceptor that reads it does. Until then the message stays in the store, `sendFailed`
+    /// reports it once, and it is not sent.
+    ///
+    /// - Parameters:
+    ///   - name: The name as an app writes it.
+    ///   - canBeOmitted: Whether ``UnsupportedPolicy`` may leave the option out; false where the app relies on it.
+    public convenience init(stored name: String, canBeOmitted: Bool = true)
+    where Value: StorableOptionValue {
+        self.init(name, canBeOmitted: canBeOmitted, OptionCoding(Value.self))
+        StoredKeys.add(self)
+    }
+}
+
+/// Converts the value of an option to what is stored, and back.
+struct OptionCoding: Sendable {
+    /// The value of a box that was made with the coding's key.
+    let value: @Sendable (OptionBox) -> StoredOption.Value
+    /// A box for the coding's key; nil if the value is none of the key's.
+    let box: @Sendable (_ key: OptionName, StoredOption.Value) -> OptionBox?
+
+    fileprivate init<Value: StorableOptionValue>(_ type: Value.Type) {
+        // A key has the coding of its own type, and a box the type of its key.
+        value = { unsafeDowncast($0, to: TypedBox<Value>.self).value.storedValue }
+        box = { key, stored in
+            let key = unsafeDowncast(key, to: OptionKey<Value>.self)
+            return Value(storedValue: stored).map { TypedBox(key, $0) }
+        }
     }
 }
 

@@ -167,10 +167,11 @@ import WaybillTesting
     @Test("Each key has a sample, and so has each option of each command")
     func complete() throws {
         let sources = try Self.sources()
+        let keyPattern = #/OptionKey<[\w.\[\]<>:, ]+>\(\s*(?:stored: )?"(\w+)"/#
         var keys: Set<String> = []
         for lines in sources {
             let code = lines.joined(separator: "\n")
-            for match in code.matches(of: #/OptionKey<[\w.\[\]<>:, ]+>\(\s*"(\w+)"/#) {
+            for match in code.matches(of: keyPattern) {
                 keys.insert(String(match.1))
             }
         }
