@@ -19,6 +19,7 @@ import WireCore
 /// | the server has it (PUBREC) | its PUBREL is sent | given up by ``MQTTSession``, and reported |
 /// | can be sent | PUBLISH with DUP | a new PUBLISH |
 /// | an interceptor fails, or makes what cannot be sent of what could be | waits for the next connection, and is reported | the same |
+/// | has an option that this process does not know | waits for a process that knows it, and is reported once | the same |
 /// | cannot be sent, QoS 2 | PUBREL ends its exchange; given up, and reported | given up, and reported |
 /// | cannot be sent, QoS 1 | given up, and reported | the same |
 final class MQTTLeftMessages: Sendable {
@@ -80,7 +81,13 @@ final class MQTTLeftMessages: Sendable {
             }
         }
         let left = MQTTLeftMessages(
-            LeftMessages(messages, of: store, hasQualities: true, reportingTo: events),
+            LeftMessages(
+                messages,
+                of: store,
+                hasQualities: true,
+                knowing: OptionName.stored,
+                reportingTo: events
+            ),
             keepsExchanges: session != nil,
             version
         )
@@ -112,7 +119,7 @@ final class MQTTLeftMessages: Sendable {
     ) throws(WaybillError) -> MQTTOutgoingMessage {
         var request = request
         // The exchange has begun with this quality of service.
-        request.command.qos = message.command.qos
+        request.command.qos = message.quality
         // An interceptor that adds an expiry has added it to the stored one, which has begun, too.
         if let stated = request.command[.expiry], let end = message.expiry {
             request.command[.expiry] = min(stated, StoredMessage.expiry(end.timeIntervalSinceNow))
@@ -209,7 +216,7 @@ final class MQTTLeftMessages: Sendable {
         MQTTStoredCall { [store] in
             store.remove(message.id)
         } didAnswer: { [self] code, properties in
-            let request = Request(topic: message.topic, command: message.command)
+            let request = Request(topic: message.topic, command: .send(qos: message.quality))
             do throws(WaybillError) {
                 _ = try MQTTErrorMapping.receipt(request, code, properties)
                 left.report(message, nil)

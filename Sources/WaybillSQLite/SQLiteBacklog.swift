@@ -97,8 +97,7 @@ struct SQLiteBacklog {
     static func size(_ message: StoredMessage) -> Int64 {
         let count =
             message.body.count + message.topic.utf8.count + (message.contentType?.utf8.count ?? 0)
-            + StoredHeaders.byteCount(message.headers)
-            + (message.responseTopic?.utf8.count ?? 0) + (message.correlationData?.count ?? 0)
+            + StoredHeaders.byteCount(message.headers) + message.storedOptions.bytes.count
         return Int64(count) + overhead
     }
 
@@ -149,6 +148,10 @@ struct SQLiteBacklog {
         }
         guard size <= Int64(SQLiteSchema.maximumSize) else {
             return refusal(.full, "\(size) bytes are more than a row can hold", completion)
+        }
+        guard !caller.message.storedOptions.isTooLong else {
+            let detail = "the options have more than \(StoredOptions.maximumByteCount) bytes"
+            return refusal(.full, detail, completion)
         }
         guard last < UInt64(SQLiteSchema.maximumNumber) else {
             return refusal(.full, "the file has no number left for a message", completion)

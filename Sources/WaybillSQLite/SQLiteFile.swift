@@ -308,17 +308,14 @@ final class SQLiteFile: @unchecked Sendable {
             message.contentType.map { .text($0) } ?? .null,
             .blob(StoredHeaders.bytes(message.headers)),
             .integer(Int64(message.qos)),
-            .integer(message.isRetained ? 1 : 0),
             .integer(now.milliseconds),
             message.expiry.map { .integer($0.milliseconds) } ?? .null,
             .integer(size),
             .integer(Int64(message.stage.rawValue)),
-            message.responseTopic.map { .text($0) } ?? .null,
-            message.correlationData.map { .blob($0) } ?? .null,
-            message.isText.map { .integer($0 ? 1 : 0) } ?? .null,
             .integer(Int64(message.suspiciousEnds)),
             .integer(message.isAdapted ? 1 : 0),
-            .integer(message.needsToken ? 1 : 0)
+            .integer(message.needsToken ? 1 : 0),
+            message.storedOptions.isEmpty ? .null : .blob(message.storedOptions.bytes)
         )
     }
 

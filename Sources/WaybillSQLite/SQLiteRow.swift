@@ -6,7 +6,7 @@ import CWaybillSQLite
 /// a value of another type.
 struct SQLiteRow {
     /// The column of `SQLiteStatement.messages` with the length of the others.
-    static let size: Int32 = 17
+    static let size: Int32 = 18
 
     let statement: UnsafeMutableRawPointer
 

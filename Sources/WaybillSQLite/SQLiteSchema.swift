@@ -65,6 +65,12 @@ enum SQLiteSchema {
         """
         CREATE TABLE stream (position INTEGER PRIMARY KEY, topic BLOB NOT NULL UNIQUE, last_event_id TEXT NOT NULL);
         """,
+        // The options of a message, as `StoredOptions` encodes them; NULL for none. The columns of single options
+        // (is_retained, response_topic, correlation_data, is_text) count in rows without it, which earlier versions
+        // have written.
+        """
+        ALTER TABLE message ADD COLUMN options BLOB;
+        """,
     ]
 }
 
@@ -75,23 +81,25 @@ enum SQLiteStatement: String, CaseIterable {
     case insert = """
         INSERT INTO message
             (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, size, attempts, stage,
-            response_topic, correlation_data, is_text, suspicious_ends, is_adapted, needs_token)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)
+            suspicious_ends, is_adapted, needs_token, options)
+        VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, 0, ?, ?, ?, ?, ?)
         """
     case remove = "DELETE FROM message WHERE id = ?"
     /// The last column is the length of the others that have one, without reading them whole.
     case messages = """
         SELECT id, topic, body, content_type, headers, qos, is_retained, stored, expiry, attempts, stage,
-            response_topic, correlation_data, is_text, suspicious_ends, is_adapted, needs_token,
+            response_topic, correlation_data, is_text, suspicious_ends, is_adapted, needs_token, options,
             ifnull(length(CAST(topic AS BLOB)), 0) + ifnull(length(body), 0)
             + ifnull(length(CAST(content_type AS BLOB)), 0) + ifnull(length(headers), 0)
             + ifnull(length(CAST(response_topic AS BLOB)), 0) + ifnull(length(correlation_data), 0)
+            + ifnull(length(options), 0)
         FROM message ORDER BY id
         """
     case sizes = """
         SELECT id, ifnull(length(CAST(topic AS BLOB)), 0) + ifnull(length(body), 0)
             + ifnull(length(CAST(content_type AS BLOB)), 0) + ifnull(length(headers), 0)
             + ifnull(length(CAST(response_topic AS BLOB)), 0) + ifnull(length(correlation_data), 0)
+            + ifnull(length(options), 0)
         FROM message
         """
     case countAttempt = """

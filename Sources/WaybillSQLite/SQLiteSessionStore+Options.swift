@@ -55,7 +55,7 @@ extension SQLiteSessionStore {
     public struct Options: Sendable {
         /// The maximum size of all stored messages, in bytes; 64 MiB by default.
         ///
-        /// Body, topic, headers and 128 bytes count for each message. A message above the limit is refused before
+        /// Body, topic, headers, options and 128 bytes count for each message. A message above the limit is refused before
         /// anything is written. The files may take twice as much, and 8 MiB for the log.
         public var maximumByteCount: Int
         /// The maximum age of a message when the store is read; nil, the default, for no limit.

@@ -59,7 +59,13 @@ final class SSEEngine: Sendable {
         }
         left = stored.map { [events] store, messages in
             SSELeftMessages(
-                LeftMessages(messages, of: store, hasQualities: false, reportingTo: events),
+                LeftMessages(
+                    messages,
+                    of: store,
+                    hasQualities: false,
+                    knowing: [],
+                    reportingTo: events
+                ),
                 policy,
                 in: environment
             )

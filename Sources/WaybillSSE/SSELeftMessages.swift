@@ -14,6 +14,7 @@ import WireCore
 /// | an error that the interceptors retry | sent again, as they say |
 /// | the server cannot be reached | all wait, as the reconnection policy says |
 /// | any other error that may pass, an interceptor fails, or a token is missing | sent again after that wait; the others are sent before |
+/// | it has an option that this process does not know | waits for a process that knows it, and is reported once |
 /// | any other error, or it has expired | given up, and reported |
 /// | the app disconnects or pauses | sent again after the next request, or when the pause is over |
 /// | the transport is shut down, or the policy has no further attempt | stays for the next transport |

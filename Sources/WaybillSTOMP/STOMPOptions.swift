@@ -3,19 +3,22 @@ import WireCore
 
 extension OptionName {
     /// Whether a request asks for a receipt.
-    public static let receipt = OptionKey<STOMPReceipt>("receipt")
+    public static let receipt = OptionKey<STOMPReceipt>(stored: "receipt")
     /// The name of a transaction; it cannot be left out.
     public static let transaction = OptionKey<String>("transaction", canBeOmitted: false)
     /// STOMP's ack mode.
     public static let ackMode = OptionKey<AckMode>("ackMode")
     /// Whether a send has a `content-length`.
-    public static let contentLength = OptionKey<Bool>("contentLength")
+    public static let contentLength = OptionKey<Bool>(stored: "contentLength")
     /// The `id` of a subscription.
     public static let identifier = OptionKey<String>("identifier")
+
+    /// The options that STOMP keeps with a stored message.
+    static let stored: [OptionName] = [receipt, contentLength, responseTopic, correlationData]
 }
 
 /// Whether a request asks for a receipt (STOMP 1.2, Standard Headers: receipt).
-public enum STOMPReceipt: Hashable, Sendable {
+public enum STOMPReceipt: Sendable {
     /// The request asks for no receipt, and is complete when it was handed to the link.
     case none
     /// The request asks for a receipt, whose id the transport makes, and waits for it.
@@ -50,6 +53,17 @@ public enum STOMPReceipt: Hashable, Sendable {
             hasher.combine(2)
             hasher.combine(WireName(id))
         }
+    }
+}
+
+extension STOMPReceipt: StorableOptionValue {
+    /// Whether there is a receipt: an id belongs to the connection that the request was made for.
+    public var storedValue: StoredOption.Value { .flag(self != .none) }
+
+    /// Takes a flag.
+    public init?(storedValue: StoredOption.Value) {
+        guard let asks = Bool(storedValue: storedValue) else { return nil }
+        self = asks ? .automatic : .none
     }
 }
 

@@ -11,6 +11,9 @@ import WireCore
 ///
 /// They are the requests of entries. The interceptors of a connection's provider run over them when that connection
 /// sends them.
+///
+/// A message with an option that this process does not know stays in the store, for a program that knows it. That is
+/// reported once, and each later connection looks again.
 package final class LeftMessages: Sendable {
     /// A message that is ready to be sent.
     package struct Prepared<Packet: Sendable>: Sendable {
@@ -27,21 +30,32 @@ package final class LeftMessages: Sendable {
     private let events: TransportEventSource
     /// Whether the events name the quality of service.
     private let hasQualities: Bool
-    /// The messages that are to be sent, in order.
-    private let waiting: Locked<[StoredMessage]>
+    /// The keys of the transport.
+    private let keys: [OptionName]
+    private let state: Locked<State>
+
+    private struct State: Sendable {
+        /// The messages that are to be sent, in order.
+        var waiting: [StoredMessage]
+        /// Those of them that were reported for an option that this process does not know.
+        var unknown: Set<StoredMessage.ID> = []
+    }
 
     /// - Parameters:
     ///   - messages: The messages, in order.
     ///   - store: The store.
     ///   - hasQualities: Whether the protocol has qualities of service.
+    ///   - keys: The keys of the options that the transport itself stores.
     ///   - events: Receives the reports.
     package init(
         _ messages: [StoredMessage],
         of store: any SessionStore,
         hasQualities: Bool,
+        knowing keys: [OptionName],
         reportingTo events: TransportEventSource
     ) {
-        waiting = Locked(messages)
+        state = Locked(State(waiting: messages))
+        self.keys = keys
         self.store = store
         self.hasQualities = hasQualities
         self.events = events
@@ -64,8 +78,12 @@ package final class LeftMessages: Sendable {
         }
     }
 
-    /// Whether no message is to be sent.
-    package var isEmpty: Bool { waiting.withLock { $0.isEmpty } }
+    /// Whether no message is to be sent, but for those that wait for a program that knows their options.
+    package var isEmpty: Bool {
+        let (waiting, unknown) = state.withLock { ($0.waiting, $0.unknown) }
+        // The process may know an option by now.
+        return waiting.allSatisfy { unknown.contains($0.id) && !$0.isKnown(knowing: keys) }
+    }
 
     // MARK: Before they are sent
 
@@ -81,7 +99,7 @@ package final class LeftMessages: Sendable {
         packet: (StoredMessage, Request) throws(WaybillError) -> Packet
     ) async throws -> [Prepared<Packet>] {
         var prepared: [Prepared<Packet>] = []
-        for message in waiting.withLock({ $0 }) {
+        for message in state.withLock({ $0.waiting }) {
             if let next = try await prepare(message, chain, packet) { prepared.append(next) }
         }
         return prepared
@@ -93,7 +111,11 @@ package final class LeftMessages: Sendable {
         _ packet: (StoredMessage, Request) throws(WaybillError) -> Packet
     ) async throws -> Prepared<Packet>? {
         let stored: Request
-        do { stored = try message.request(at: Date()) } catch {
+        do { stored = try message.request(at: Date(), knowing: keys) } catch {
+            guard error.code != .unsupported else {
+                let isNew = state.withLock { $0.unknown.insert(message.id).inserted }
+                return isNew ? keep(message, error) : nil
+            }
             return Prepared(message: message, packet: .failure(error))
         }
         guard !message.isAdapted, var attempts = chain?.attempts(at: stored) else {
@@ -155,14 +177,14 @@ package final class LeftMessages: Sendable {
 
     /// Notes that messages are sent now, or given up.
     package func take(_ messages: Set<StoredMessage.ID>) {
-        waiting.withLock { waiting in waiting.removeAll { messages.contains($0.id) } }
+        state.withLock { state in state.waiting.removeAll { messages.contains($0.id) } }
     }
 
     /// Notes that messages are to be sent again.
     package func putBack(_ messages: [StoredMessage]) {
-        waiting.withLock { waiting in
-            waiting += messages
-            waiting.sort { $0.id < $1.id }
+        state.withLock { state in
+            state.waiting += messages
+            state.waiting.sort { $0.id < $1.id }
         }
     }
 
@@ -195,6 +217,6 @@ package final class LeftMessages: Sendable {
     }
 
     private func quality(of message: StoredMessage) -> QoS? {
-        hasQualities ? message.command.qos : nil
+        hasQualities ? message.quality : nil
     }
 }

@@ -25,8 +25,9 @@ package struct Outbox: Sendable {
     ///   - send: Sends it, with its number in the store.
     ///   - goesOn: Whether the exchange of a failed send goes on with its message in the store; nil if none does.
     /// - Returns: The receipt.
-    /// - Throws: The errors of ``StoreClient/add(_:within:isDiscarded:)`` and of `send`, after the removal of the message
-    ///   is written. If it could not be written, or if the message is sent again, the error says that it may arrive.
+    /// - Throws: The errors of options that cannot be stored, and of ``StoreClient/add(_:within:isDiscarded:)``; those of
+    ///   `send`, after the removal of the message is written. If it could not be written, or if the message is sent again, the
+    ///   error says that it may arrive.
     package func keeping(
         _ request: Request,
         within limit: Duration,
@@ -37,7 +38,7 @@ package struct Outbox: Sendable {
         let id: StoredMessage.ID
         do {
             id = try await client.add(
-                StoredMessage(request),
+                try StoredMessage(request),
                 within: min(limit, request.command[.storedExpiry] ?? limit),
                 isDiscarded: isDiscarded
             )

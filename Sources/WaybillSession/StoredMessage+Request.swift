@@ -1,4 +1,5 @@
 package import Waybill
+import WireCore
 
 #if canImport(FoundationEssentials)
     package import FoundationEssentials
@@ -8,19 +9,16 @@ package import Waybill
 
 /// From a send to what is stored of it, and back.
 extension StoredMessage {
-    /// Keeps the entry's own request, without the options that were left out of the send.
+    /// Keeps the entry's own request, without the options that its provider has left out of the send.
     ///
     /// - Parameter request: The request after the interceptors, whose quality of service and expiry are those of the
     ///   packet.
-    package init(_ request: Request) {
-        let sent = request.command
+    /// - Throws: `limitExceeded` if the options are too long to be stored; `invalidEntry` if two have the same name.
+    package init(_ request: Request) throws(WaybillError) {
+        let (sent, chain) = (request.command, request.chain)
         var request = request
-        if let original = request.chain?.original, original.command.kind == .send {
+        if let original = chain?.original, original.command.kind == .send {
             request = original
-        }
-        let command = request.command
-        func kept<Value>(_ key: OptionKey<Value>) -> Value? {
-            sent[key] == nil ? nil : command[key]
         }
         self.init(
             topic: request.topic ?? "",
@@ -28,22 +26,37 @@ extension StoredMessage {
             contentType: request.contentType,
             headers: request.headers.map { [$0.name, $0.value] },
             qos: sent.qos == .exactlyOnce ? 2 : 1,
-            isRetained: kept(.storedRetained) ?? false,
             expiry: sent[.storedExpiry].map { Date() + $0 / .seconds(1) },
-            responseTopic: kept(.responseTopic),
-            correlationData: kept(.correlationData),
-            isText: kept(.storedPayloadFormat).map { $0 == .text },
             needsToken: request.needsToken
         )
+        guard !request.command.isPlain else { return }
+        do throws(StoredOptionsError) {
+            storedOptions = try request.command.storedOptions { chain?.leavesOut($0) ?? false }
+        } catch {
+            throw Self.refusal(error).about(request)
+        }
+    }
+
+    private static func refusal(_ error: StoredOptionsError) -> WaybillError {
+        switch error {
+        case .sameName:
+            WaybillError(
+                .invalidEntry,
+                "two options of the send are stored under the same name: nothing was sent"
+            )
+        case .tooLong, .unknownFormat, .malformed:
+            WaybillError(
+                .limitExceeded,
+                "the options of the send have more than \(StoredOptions.maximumByteCount) bytes: nothing was sent"
+            )
+        }
     }
 
     /// The number of bytes in memory that count for the message.
     package var byteCount: Int {
         // The number that SQLiteBacklog adds, too.
         let overhead = 128
-        let properties =
-            (contentType?.utf8.count ?? 0) + (responseTopic?.utf8.count ?? 0)
-            + (correlationData?.count ?? 0)
+        let properties = (contentType?.utf8.count ?? 0) + storedOptions.bytes.count
         let fields = headers.reduce(0) { $1.reduce($0) { $0 + $1.utf8.count } }
         return overhead + topic.utf8.count + body.count + properties + fields
     }
@@ -52,14 +65,26 @@ extension StoredMessage {
         WaybillError(.timedOut, "the stored message has expired", topic: topic)
     }
 
-    /// The command of the send, without its expiry.
-    package var command: EntryCommand {
-        var command = EntryCommand.send(qos: qos == 2 ? .exactlyOnce : .atLeastOnce)
-        if isRetained { command[.storedRetained] = true }
-        command[.responseTopic] = responseTopic
-        command[.correlationData] = correlationData
-        command[.storedPayloadFormat] = isText.map { $0 ? .text : .bytes }
-        return command
+    /// The quality of service of the packet.
+    package var quality: QoS { qos == 2 ? .exactlyOnce : .atLeastOnce }
+
+    private func unknown(_ name: String) -> WaybillError {
+        // Made for the error: this process has no key with the name.
+        let shown = String(String.UnicodeScalarView(name.unicodeScalars.prefix(100)))
+        let option = OptionName(shown.escaped)
+        var error = WaybillError(
+            .unsupported,
+            "this program does not know the option \(option) of a stored message: it is kept, and not sent",
+            topic: topic
+        )
+        error.option = option
+        return error
+    }
+
+    /// Whether this process knows all options of the message.
+    package func isKnown(knowing keys: [OptionName]) -> Bool {
+        var command = EntryCommand.send
+        return command.add(storedOptions, knowing: keys) == nil
     }
 
     /// Makes an expiry of what is left of a message's time.
@@ -70,16 +95,24 @@ extension StoredMessage {
 
     /// Makes the request again, with the rest of its time.
     ///
-    /// - Throws: `timedOut` if the message has expired.
-    package func request(at now: Date) throws(WaybillError) -> Request {
+    /// - Parameters:
+    ///   - now: The time.
+    ///   - keys: The keys of the transport.
+    /// - Returns: The request.
+    /// - Throws: `timedOut` if the message has expired; `unsupported` if this process does not know one of its options.
+    package func request(
+        at now: Date,
+        knowing keys: [OptionName]
+    ) throws(WaybillError) -> Request {
         var fields = Headers()
         for pair in headers where pair.count == 2 { fields.append(name: pair[0], value: pair[1]) }
-        var command = command
+        var command = EntryCommand.send(qos: quality)
         if let expiry {
             let rest = expiry.timeIntervalSince(now)
             guard rest > 0 else { throw expiryError }
             command[.storedExpiry] = Self.expiry(rest)
         }
+        if let name = command.add(storedOptions, knowing: keys) { throw unknown(name) }
         return Request(
             topic: topic,
             command: command,

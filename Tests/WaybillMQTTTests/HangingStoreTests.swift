@@ -309,10 +309,10 @@ struct HangingStoreTests {
             contentType: "four",
             headers: [["k", "va"], ["lo", "ng"]],
             qos: 1,
-            responseTopic: "fifth",
-            correlationData: [1, 2, 3, 4, 5, 6]
+            options: [StoredOption("six", .bytes([1, 2, 3, 4, 5, 6]))]
         )
-        #expect(message.byteCount == 128 + 2 + 3 + 4 + 3 + 4 + 5 + 6)
+        // The format, the name and the value with their lengths, and the kind.
+        #expect(message.byteCount == 128 + 2 + 3 + 4 + 3 + 4 + 1 + 4 + 1 + 7)
         #expect(StoredMessage(topic: "", body: [], qos: 1).byteCount == 128)
     }
 

@@ -6,6 +6,13 @@ import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
+extension OptionName {
+    /// An option of an app's own, which an interceptor takes out.
+    fileprivate static let priority = OptionKey<Int>(stored: "test.priority")
+    /// One that no other test uses, because the first use makes it known.
+    fileprivate static let late = OptionKey<Int>(stored: "test.late")
+}
+
 /// A store has the request of the entry; the second transport stands for the next process.
 @Suite("MQTT transport: what is stored of an entry", .inSimulation, .timeLimit(.minutes(30)))
 struct StoredEntryTests {
@@ -143,6 +150,138 @@ struct StoredEntryTests {
         #expect(next.failures == [])
         await transport.shutdown()
     }
+
+    // MARK: Options
+
+    /// Takes an option of the app out, and sends it as a header.
+    private struct Ranking: Interceptor {
+        let key: @Sendable () -> OptionKey<Int>
+
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+            guard request.command.kind == .send, let rank = request.command[key()] else { return }
+            request.command[key()] = nil
+            request.headers = ["rank": "\(rank)"]
+        }
+    }
+
+    @Test("An option of the app's own is stored, for the interceptors of the next process")
+    func ownOption() async throws {
+        let ranking = Ranking { .priority }
+        let first = script(isPresent: false, .expect(publish("t", 0x8001, "rank", "7")))
+        let (transport, provider) = try client([first], nil)
+        let command = EntryCommand.send(qos: .atLeastOnce, SendOption(.priority, 7))
+        let sending = Task {
+            try await provider.intercepted(ranking).request(
+                AnyEntry(topic: "t", command: command, body: .bytes([0x78]))
+            )
+        }
+        try await waitUntil { first.isComplete || first.failures != [] }
+        #expect(first.failures == [])
+        let options = [StoredOption("test.priority", .integer(7))]
+        #expect(store.messages().map(\.options) == [options])
+        #expect(store.messages().map(\.headers) == [[]])
+        await transport.shutdown()
+        await expectError(.shutDown) { try await sending.value }
+
+        let again = publish("t", 0x8001, isDuplicate: true, "rank", "7")
+        let next = script(isPresent: true, .expect(again))
+        let (second, other) = try client([next], nil)
+        try await other.intercepted(ranking).connect()
+        try await waitUntil { next.isComplete || next.failures != [] }
+        #expect(next.failures == [])
+        await second.shutdown()
+    }
+
+    @Test("An option that the provider leaves out of the send is not stored either")
+    func leftOut() async throws {
+        let script = ScriptedByteStream.accepted(.expect(("33 06 0001 74 0001 78" as Hex).bytes))
+        let (transport, provider) = try scripted([script]) { $0.store = store }
+        let lenient = provider.whenUnsupported(.ignore([.payloadFormat]))
+        let sending = Task {
+            try await lenient.request(
+                .send("x", qos: .atLeastOnce, .payloadFormat(.text), .retained)
+            )
+        }
+        try await waitUntil { script.isComplete || script.failures != [] }
+        #expect(script.failures == [])
+        #expect(store.messages().map(\.options) == [[StoredOption("retained", .flag(true))]])
+        await transport.shutdown()
+        await expectError(.shutDown) { try await sending.value }
+    }
+
+    @Test("A message with an option that is not known stays and is told once; the others are sent")
+    func unknownOption() async throws {
+        let unknown = StoredOption("of a later version", .flag(true))
+        _ = store.insert(StoredMessage(topic: "a", body: [0x78], qos: 1, options: [unknown]))
+        _ = store.insert(StoredMessage(topic: "b", body: [0x78], qos: 1))
+        let first = script(
+            isPresent: true,
+            .expect(publish("b", 0x8002, isDuplicate: true, nil)),
+            .reply(puback(0x8002)),
+            .expect(("E0 00" as Hex).bytes)
+        )
+        let second = script(isPresent: true, .expect(("E0 00" as Hex).bytes))
+        let (transport, provider) = try client([first, second], nil)
+        var events = transport.events.makeAsyncIterator()
+        try await provider.connect()
+        let failure = await take(to: .sendFailed, &events).last
+        #expect(failure?.topic == "a" && failure?.error?.code == .unsupported)
+        #expect(failure?.error?.option?.description == "of a later version")
+        #expect(failure?.error?.mayHaveArrived == true)
+        try await waitUntil { store.messages().map(\.topic) == ["a"] || first.failures != [] }
+        try await provider.disconnect()
+        try await provider.connect()
+        try await provider.disconnect()
+        #expect(first.failures == [] && second.failures == [])
+        #expect(store.messages().map(\.options) == [[unknown]])
+        let others = await take(to: .disconnected, &events) + take(to: .disconnected, &events)
+        #expect(others.allSatisfy { $0.kind != .sendFailed })
+        await transport.shutdown()
+    }
+
+    @Test("A message is sent once the process knows its options")
+    func knownLater() async throws {
+        let options = [StoredOption("test.late", .integer(7))]
+        _ = store.insert(StoredMessage(topic: "a", body: [0x78], qos: 1, options: options))
+        let first = script(isPresent: true, .expect(("E0 00" as Hex).bytes))
+        let second = script(
+            isPresent: true,
+            .expect(publish("a", 0x8001, isDuplicate: true, "rank", "7")),
+            .reply(puback(0x8001))
+        )
+        let (transport, provider) = try client([first, second], nil)
+        try await provider.connect()
+        try await provider.disconnect()
+        #expect(store.messages().count == 1)
+        _ = OptionName.late
+        try await provider.intercepted(Ranking { .late }).connect()
+        try await waitUntil { store.messages().isEmpty || second.failures != [] }
+        #expect(first.failures == [] && second.failures == [])
+        await transport.shutdown()
+    }
+
+    @Test("An exchange of QoS 2 whose option is not known waits, and ends with PUBREL if it can")
+    func unknownExchange() async throws {
+        let unknown = [StoredOption("of a later version", .flag(true))]
+        var released = StoredMessage(topic: "a", body: [0x78], qos: 2, options: unknown)
+        released.stage = .released
+        _ = store.beginSession("c")
+        _ = store.insert(released)
+        _ = store.insert(StoredMessage(topic: "b", body: [0x78], qos: 2, options: unknown))
+        let next = script(
+            isPresent: true,
+            .expect(("62 02 8001" as Hex).bytes),
+            .reply(("70 02 8001" as Hex).bytes)
+        )
+        let (transport, provider) = try client([next], nil)
+        try await provider.connect()
+        try await waitUntil { store.messages().count == 1 || next.failures != [] }
+        #expect(next.failures == [] && store.messages().map(\.topic) == ["b"])
+        await transport.shutdown()
+        #expect(store.messages().map(\.options) == [unknown])
+    }
+
+    // MARK: What interceptors spoil
 
     /// Makes of each send what cannot be sent.
     private struct Spoiler: Interceptor {

@@ -26,6 +26,17 @@ struct StoredPropertiesTests {
         let publish: [UInt8]
     }
 
+    static func topic(_ name: String) -> StoredOption {
+        StoredOption("responseTopic", .text(name))
+    }
+
+    static func data(_ bytes: [UInt8]) -> StoredOption {
+        StoredOption("correlationData", .bytes(bytes))
+    }
+
+    /// A body that is declared as text.
+    static let text = StoredOption("payloadFormat", .integer(1))
+
     /// The message `x` to `t`, the first in its store.
     static let rows: [Row] = [
         Row(
@@ -145,29 +156,39 @@ struct StoredPropertiesTests {
             {"id": 1, "topic": "t", "body": [120], "headers": [], "qos": 1, "isRetained": false}
             """
         let message = try JSONDecoder().decode(StoredMessage.self, from: Data(coded.utf8))
-        #expect(message.responseTopic == nil && message.correlationData == nil)
-        #expect(message.isText == nil && message.body == [0x78])
+        #expect(message.options == [] && message.body == [0x78])
+    }
+
+    @Test("A message that was encoded before it had a list of options has those that it states")
+    func codingWithoutOptions() throws {
+        let coded = """
+            {"id": 1, "topic": "t", "body": [120], "headers": [], "qos": 1, "isRetained": true, "responseTopic": "r",
+            "correlationData": [1], "isText": true, "isAdapted": false, "needsToken": true}
+            """
+        let message = try JSONDecoder().decode(StoredMessage.self, from: Data(coded.utf8))
+        let retained = StoredOption("retained", .flag(true))
+        #expect(message.options == [Self.data([1]), Self.text, Self.topic("r"), retained])
     }
 
     @Test(
         "A stored value that no PUBLISH can have: the message is dropped, and the next one is sent",
         arguments: [
-            StoredMessage(topic: "t", body: [], qos: 1, responseTopic: "a/#"),
-            StoredMessage(topic: "t", body: [], qos: 1, responseTopic: ""),
-            StoredMessage(topic: "t", body: [], qos: 1, responseTopic: "a\u{0}"),
+            StoredMessage(topic: "t", body: [], qos: 1, options: [topic("a/#")]),
+            StoredMessage(topic: "t", body: [], qos: 1, options: [topic("")]),
+            StoredMessage(topic: "t", body: [], qos: 1, options: [topic("a\u{0}")]),
             StoredMessage(
                 topic: "t",
                 body: [],
                 qos: 1,
-                responseTopic: String(repeating: "a", count: 65_536)
+                options: [topic(String(repeating: "a", count: 65_536))]
             ),
             StoredMessage(
                 topic: "t",
                 body: [],
                 qos: 2,
-                correlationData: [UInt8](repeating: 0, count: 65_536)
+                options: [data([UInt8](repeating: 0, count: 65_536))]
             ),
-            StoredMessage(topic: "t", body: [0xFF], qos: 1, isText: true),
+            StoredMessage(topic: "t", body: [0xFF], qos: 1, options: [text]),
         ],
         [true, false]
     )
@@ -191,7 +212,9 @@ struct StoredPropertiesTests {
     func unsendable() async throws {
         let store = InMemorySessionStore()
         _ = store.beginSession("c")
-        _ = store.insert(StoredMessage(topic: "t", body: [0x78], qos: 2, correlationData: [1]))
+        _ = store.insert(
+            StoredMessage(topic: "t", body: [0x78], qos: 2, options: [Self.data([1])])
+        )
         let next = ScriptedByteStream.accepted(
             .present,
             .expect(("62 02 8001" as Hex).bytes),
@@ -216,8 +239,10 @@ struct StoredPropertiesTests {
     @Test("A process with MQTT 3.1.1 does not send such a message without what it says")
     func olderProtocol() async throws {
         let store = InMemorySessionStore()
-        _ = store.insert(StoredMessage(topic: "t", body: [0x78], qos: 1, correlationData: [1]))
-        _ = store.insert(StoredMessage(topic: "t", body: [0x79], qos: 1, isText: true))
+        _ = store.insert(
+            StoredMessage(topic: "t", body: [0x78], qos: 1, options: [Self.data([1])])
+        )
+        _ = store.insert(StoredMessage(topic: "t", body: [0x79], qos: 1, options: [Self.text]))
         _ = store.insert(StoredMessage(topic: "t", body: [0x7A], qos: 1))
         let next = ScriptedByteStream.accepted(
             .expect(("32 06 0001 74 0001 7A" as Hex).bytes)
@@ -238,11 +263,17 @@ struct StoredPropertiesTests {
     @Test(
         "A message that the server has goes on with PUBREL, whatever its PUBLISH said",
         arguments: [
-            StoredMessage(topic: "t", body: [0x78], contentType: "a/b", qos: 2, responseTopic: "r"),
-            StoredMessage(topic: "t", body: [0x78], qos: 2, correlationData: [1]),
-            StoredMessage(topic: "t", body: [0xFF], qos: 2, isText: true),
+            StoredMessage(
+                topic: "t",
+                body: [0x78],
+                contentType: "a/b",
+                qos: 2,
+                options: [topic("r")]
+            ),
+            StoredMessage(topic: "t", body: [0x78], qos: 2, options: [data([1])]),
+            StoredMessage(topic: "t", body: [0xFF], qos: 2, options: [text]),
             StoredMessage(topic: "t", body: [], headers: [["k", "v"]], qos: 2),
-            StoredMessage(topic: "t", body: [], qos: 2, responseTopic: "a/#"),
+            StoredMessage(topic: "t", body: [], qos: 2, options: [topic("a/#")]),
             StoredMessage(topic: "a/#", body: [], qos: 2),
         ],
         [MQTTConfiguration.Version.v3_1_1, .v5]

@@ -88,9 +88,9 @@ import WireTestSupport
     @Test("A file of a newer version is refused")
     func newer() throws {
         let temporary = try TemporaryStore.filled()
-        temporary.execute("PRAGMA user_version = 7")
+        temporary.execute("PRAGMA user_version = 8")
         #expect(reason(temporary) == .newerVersion)
-        temporary.execute("PRAGMA user_version = 6")
+        temporary.execute("PRAGMA user_version = 7")
         #expect(try temporary.open().messages().count == 200)
     }
 
@@ -131,6 +131,7 @@ import WireTestSupport
         temporary.execute(
             """
             ALTER TABLE message DROP COLUMN suspicious_ends;
+            ALTER TABLE message DROP COLUMN options;
             ALTER TABLE message DROP COLUMN is_adapted;
             ALTER TABLE message DROP COLUMN needs_token;
             DROP TABLE stream;
@@ -154,6 +155,7 @@ import WireTestSupport
             """
             ALTER TABLE message DROP COLUMN is_adapted;
             ALTER TABLE message DROP COLUMN needs_token;
+            ALTER TABLE message DROP COLUMN options;
             DROP TABLE stream;
             PRAGMA user_version = 4
             """
@@ -169,7 +171,9 @@ import WireTestSupport
     @Test("A file of the fifth version is brought up to date: it has no progress of streams")
     func fifth() throws {
         let temporary = try TemporaryStore.filled(2)
-        temporary.execute("DROP TABLE stream; PRAGMA user_version = 5")
+        temporary.execute(
+            "ALTER TABLE message DROP COLUMN options; DROP TABLE stream; PRAGMA user_version = 5"
+        )
         let store = try temporary.open()
         #expect(try store.lastEventID(of: "a") == nil)
         store.setLastEventID("1", of: "a")
@@ -210,8 +214,8 @@ import WireTestSupport
             body: [0x61],
             contentType: "text/plain",
             qos: 2,
-            isRetained: true,
-            expiry: Date(timeIntervalSince1970: 4_000_000_000)
+            expiry: Date(timeIntervalSince1970: 4_000_000_000),
+            options: [StoredOption("retained", .flag(true))]
         )
         (kept.id, kept.attempts, kept.stage) = (3, 1, .released)
         kept.isAdapted = true
@@ -219,13 +223,15 @@ import WireTestSupport
         #expect(try store.receivedIdentifiers() == [9])
         // Both have 3 bytes of the topic, 1 of the body and 128, and one has 10 of the content type.
         #expect(store.byteCount == 274)
-        let message = StoredMessage(topic: "t/8", body: [], qos: 1, correlationData: [1, 2])
+        let options = [StoredOption("correlationData", .bytes([1, 2]))]
+        let message = StoredMessage(topic: "t/8", body: [], qos: 1, options: options)
         #expect(try store.insert(message) == 8)
         store.close()
         store = try temporary.open()
         #expect(try store.messages().numbers == [3, 4, 8])
-        #expect(try store.messages().map(\.correlationData) == [nil, nil, [1, 2]])
-        #expect(store.byteCount == 274 + 133)
+        #expect(try store.messages().map(\.options) == [kept.options, [], options])
+        // The options have 21 bytes: format, name, kind and value, with two lengths.
+        #expect(store.byteCount == 274 + 131 + 21)
     }
 
     @Test("A folder that is not there, and a URL that is no file's")

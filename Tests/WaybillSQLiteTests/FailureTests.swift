@@ -20,7 +20,7 @@ struct FailureTests {
             CREATE TABLE message (
                 id INTEGER PRIMARY KEY, topic TEXT NOT NULL CHECK (topic <> 'bad'), body, content_type, headers,
                 qos, is_retained, stored, expiry, attempts DEFAULT 0, size, stage DEFAULT 1,
-                response_topic, correlation_data, is_text, suspicious_ends, is_adapted, needs_token
+                response_topic, correlation_data, is_text, suspicious_ends, is_adapted, needs_token, options
             );
             INSERT INTO message SELECT * FROM old;
             DROP TABLE old;

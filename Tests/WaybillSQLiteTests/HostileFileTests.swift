@@ -91,6 +91,21 @@ import WireTestSupport
         Row("is_text = 'yes'", .opens([0, 2], told: [2])),
         Row("is_text = x'01'", .opens([0, 2], told: [2])),
         Row("is_text = 1", .opens([0, 1, 2])),
+        // Flags named "a" and "b", true.
+        Row("options = x'010161010101620101'", .opens([0, 1, 2])),
+        Row("options = x''", .opens([0, 1, 2])),
+        Row("options = x'01'", .opens([0, 2], told: [2])),
+        Row("options = x'020161010101620101'", .opens([0, 2], told: [2])),
+        Row("options = x'010162010101610101'", .opens([0, 2], told: [2])),
+        Row("options = x'010161010101610101'", .opens([0, 2], told: [2])),
+        Row("options = x'0101610102'", .opens([0, 2], told: [2])),
+        Row("options = x'0101610501'", .opens([0, 2], told: [2])),
+        Row("options = x'01FFFFFFFFFFFFFFFF7F'", .opens([0, 2], told: [2])),
+        Row("options = x'01016104FFFFFFFFFFFFFFFF7F'", .opens([0, 2], told: [2])),
+        Row("options = x'0101610301FF'", .opens([0, 2], told: [2])),
+        Row("options = 'text'", .opens([0, 2], told: [2])),
+        Row("options = 7", .opens([0, 2], told: [2])),
+        Row("options = zeroblob(2000000)", .opens([0, 2], told: [2])),
         Row("is_adapted = 2", .opens([0, 2], told: [2])),
         Row("is_adapted = 'no'", .opens([0, 2], told: [2])),
         Row("needs_token = -1", .opens([0, 2], told: [2])),
@@ -166,15 +181,17 @@ import WireTestSupport
             """
             ALTER TABLE message RENAME TO old;
             CREATE TABLE message (id, topic, body, content_type, headers, qos, is_retained, stored, expiry, attempts, size,
-                stage, response_topic, correlation_data, is_text, suspicious_ends, is_adapted, needs_token);
+                stage, response_topic, correlation_data, is_text, suspicious_ends, is_adapted, needs_token, options);
             INSERT INTO message SELECT id, topic, body, content_type, headers, qos, is_retained, stored, expiry,
                 attempts, size, stage, response_topic, correlation_data, is_text, suspicious_ends, is_adapted,
-                needs_token FROM old;
+                needs_token, options FROM old;
             INSERT INTO message DEFAULT VALUES
             """,
             .opens([0, 1, 2], told: [0])
         ),
         Row("ALTER TABLE message RENAME COLUMN is_text TO was_text", .fails(.corrupt)),
+        Row("ALTER TABLE message RENAME COLUMN options TO choices", .fails(.corrupt)),
+        Row("PRAGMA user_version = 6", .fails(.corrupt)),
         Row("PRAGMA user_version = 5", .fails(.corrupt)),
         Row("PRAGMA user_version = 4", .fails(.corrupt)),
         Row("PRAGMA user_version = 3", .fails(.corrupt)),

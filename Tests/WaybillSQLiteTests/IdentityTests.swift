@@ -127,7 +127,7 @@ struct IdentityTests {
     @Test("A store of a newer version is not changed")
     func newer() throws {
         let temporary = try TemporaryStore.filled(3)
-        temporary.execute("PRAGMA user_version = 7; PRAGMA journal_mode = DELETE")
+        temporary.execute("PRAGMA user_version = 8; PRAGMA journal_mode = DELETE")
         let before = try temporary.contents()
         let error = #expect(throws: SQLiteStoreError.self) { try temporary.open() }
         #expect(error?.reason == .newerVersion)

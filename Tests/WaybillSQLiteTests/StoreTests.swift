@@ -15,11 +15,14 @@ import WireTestSupport
             contentType: "text/plain",
             headers: [["", ""], ["ä\u{0}", "b"], [], ["one"]],
             qos: 2,
-            isRetained: true,
             expiry: Date(timeIntervalSince1970: 4_000_000_000.5),
-            responseTopic: "replies/\u{0}ü",
-            correlationData: [0, 255],
-            isText: false
+            options: [
+                StoredOption("retained", .flag(true)),
+                StoredOption("responseTopic", .text("replies/\u{0}ü")),
+                StoredOption("correlationData", .bytes([0, 255])),
+                StoredOption("payloadFormat", .integer(0)),
+                StoredOption("of a later version", .integer(.min)),
+            ]
         )
         let store = try temporary.open()
         #expect(try store.insert(message) == 1)
@@ -28,9 +31,10 @@ import WireTestSupport
             topic: "",
             body: [],
             qos: 1,
-            responseTopic: "",
-            correlationData: [],
-            isText: true
+            options: [
+                StoredOption("responseTopic", .text("")),
+                StoredOption("correlationData", .bytes([])),
+            ]
         )
         #expect(try store.insert(empty) == 3)
         let byteCount = store.byteCount
@@ -44,10 +48,14 @@ import WireTestSupport
         #expect(messages.map(\.id) == [1, 2, 3])
         #expect(messages.last?.body == [])
         // An empty value is not a missing one.
-        #expect(messages.last?.responseTopic == "" && messages.last?.correlationData == [])
-        #expect(messages.last?.isText == true)
-        #expect(messages[1].responseTopic == nil && messages[1].correlationData == nil)
-        #expect(messages[1].isText == nil)
+        #expect(
+            messages.last?.options == [
+                StoredOption("correlationData", .bytes([])),
+                StoredOption("responseTopic", .text("")),
+            ]
+        )
+        #expect(messages.first?.options.map(\.name).last == "retained")
+        #expect(messages[1].options == [])
         #expect(try again.messages().map(\.attempts) == [2, 2, 2])
     }
 

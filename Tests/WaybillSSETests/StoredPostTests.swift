@@ -132,6 +132,31 @@ struct StoredPostTests {
         #expect(bodies == ["a"])
     }
 
+    @Test("One with an option that is not known stays, is told once, and is not asked for again")
+    func unknownOption() async throws {
+        let unknown = [StoredOption("of a later version", .flag(true))]
+        let headers = [["Idempotency-Key", "key-a"]]
+        let body = Array("a".utf8)
+        _ = store.insert(
+            StoredMessage(topic: "messages", body: body, headers: headers, qos: 1, options: unknown)
+        )
+        leave("b")
+        let server = HTTPServer([.open(Say.status(200))])
+        let (transport, provider) = try provider(server)
+        var events = transport.events.makeAsyncIterator()
+        try await provider.connect()
+        let failure = await take(to: .sendFailed, &events).last
+        #expect(failure?.error?.code == .unsupported && failure?.error?.mayHaveArrived == true)
+        let next = await take(to: .acknowledged, &events)
+        #expect(next.allSatisfy { $0.kind != .sendFailed })
+        await untilQuiet()
+        // No wait is under way that would end with another look.
+        server.clock.advance(by: .seconds(100_000))
+        await untilQuiet()
+        #expect(sent(server) == ["b"] && store.messages().map(\.options) == [unknown])
+        await transport.shutdown()
+    }
+
     @Test(
         "A pause and a disconnect stop it; the end of the pause, or the next request, goes on",
         arguments: [true, false]

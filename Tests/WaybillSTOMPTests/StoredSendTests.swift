@@ -250,6 +250,31 @@ struct StoredSendTests {
         try await shutDown(transport, moving: clock)
     }
 
+    @Test("Sent with the options of the entry, except for the id of the receipt")
+    func options() async throws {
+        let first = Self.accepted(.expect("SEND\ndestination:/queue/t\nreceipt:mine\n\na\0"))
+        let (transport, provider) = try client([first])
+        let entry = STOMPEntry.send("a", .receipt(.identifier("mine")), .contentLength(false))
+        let sending = Task { try await provider.request(entry) }
+        try await play(first)
+        let options = [
+            StoredOption("contentLength", .flag(false)), StoredOption("receipt", .flag(true)),
+        ]
+        #expect(store.messages().map(\.options) == [options])
+        try await shutDown(transport, moving: clock)
+        await expectError(.shutDown) { try await sending.value }
+
+        let next = Self.accepted(
+            .expect("SEND\ndestination:/queue/t\nreceipt:1\n\na\0"),
+            Self.receipt(1)
+        )
+        let (second, other) = try client([next])
+        try await other.connect()
+        try await play(next)
+        #expect(bodies == [])
+        try await shutDown(second, moving: clock)
+    }
+
     @Test("Sent again by the next connection without an answer, or if an interceptor has failed")
     func again() async throws {
         leave("a", "b")

@@ -6,9 +6,9 @@ extension OptionName {
     /// Whether sending twice does no harm.
     public static let idempotent = OptionKey<Bool>("idempotent")
     /// The topic for a reply.
-    public static let responseTopic = OptionKey<String>("responseTopic")
+    public static let responseTopic = OptionKey<String>(stored: "responseTopic")
     /// The data that a reply carries back.
-    public static let correlationData = OptionKey<[UInt8]>("correlationData")
+    public static let correlationData = OptionKey<[UInt8]>(stored: "correlationData")
     /// Whether a send or a stream waits for a connection.
     public static let waitsForConnection = OptionKey<Bool>("waitsForConnection")
     /// What happens when messages arrive faster than the consumer takes them.
@@ -45,28 +45,13 @@ extension OptionName {
     /// A kind that a transport's module has added; it counts as no option.
     static let kind = OptionKey<EntryCommand.Kind>("kind")
 
-    // Read below the modules that have these options, and declare them under their own names: those that are kept with a
-    // stored message, whose fields are the same for all transports, and the one that decides whether a send is repeated.
+    // Read below the modules that have these options, and declare them under their own names: the one that a store keeps as
+    // a date, and the one that decides whether a send is repeated.
 
-    /// Whether the server keeps a message for later subscribers (MQTT).
-    package static let storedRetained = OptionKey<Bool>("retained")
     /// The time after which a message is worth nothing (MQTT 5).
     package static let storedExpiry = OptionKey<Duration>("expiry")
-    /// Whether a body is declared as text or as bytes (MQTT 5).
-    package static let storedPayloadFormat = OptionKey<MQTTPayloadFormat>("payloadFormat")
     /// Whether a message of QoS 1 is sent once at the most (MQTT).
     package static let sentOnceOnly = OptionKey<Bool>("sentOnce")
-}
-
-/// What a body is declared as (MQTT 5, 3.3.2.3.2: the payload format indicator).
-///
-/// The kind of the body decides nothing by itself, because a declared send takes two bytes more, and a server may check
-/// it.
-public enum MQTTPayloadFormat: UInt8, Hashable, Sendable {
-    /// Bytes without a format.
-    case bytes = 0
-    /// Text: the body must be UTF-8, else the request fails with `invalidEntry`.
-    case text = 1
 }
 
 extension SendOption {

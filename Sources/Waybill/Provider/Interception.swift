@@ -5,7 +5,7 @@ final class Interception: Sendable {
     let chain: InterceptorChain
     let logger: (any WireLogger)?
     /// The options to leave out of requests; nil if everything unsupported fails.
-    private let omitted: OmittedOptions?
+    let omitted: OmittedOptions?
     /// The transport's source of events; all providers of one transport report there.
     let eventSource: TransportEventSource
     /// Whether requests carry the entry's own send, because the transport stores it.

@@ -26,6 +26,17 @@ final class OmittedOptions: Sendable {
         for omission in memory.omissions { request.omit(omission) }
     }
 
+    /// Whether an option is left out of a request.
+    func leavesOut(_ option: OptionName, of command: EntryCommand.Kind, _ memory: RequestMemory)
+        -> Bool
+    {
+        let isMeant = { (omission: Omission) in
+            omission.option === option && omission.command == command
+        }
+        return learned.withLock { $0.contains(where: isMeant) }
+            || memory.omissions.contains(where: isMeant)
+    }
+
     /// Learns from an error which option to leave out.
     ///
     /// - Parameters:

@@ -57,6 +57,12 @@ public struct RequestChain: Sendable {
     /// `send` unless the transport stores sends.
     public var original: Request? { origin?.request }
 
+    /// Whether the provider leaves an option out of the request, because the transport does not support it.
+    package func leavesOut(_ option: OptionName) -> Bool {
+        guard let omitted = interception.omitted, let origin else { return false }
+        return omitted.leavesOut(option, of: origin.request.command.kind, origin.context.memory)
+    }
+
     /// The same chain, for a request that the transport makes by itself.
     fileprivate var withoutOriginal: RequestChain {
         RequestChain(interception)

@@ -9,7 +9,7 @@
 /// It is the request of the entry before the interceptors, so that a token that one of them adds does not lie in the
 /// store. They run again when a later process sends the message. A time limit is not stored, because no caller waits any
 /// more.
-public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
+public struct StoredMessage: Hashable, Sendable, Identifiable {
     /// The stage of the exchange between client and server.
     public enum Stage: Int, Hashable, Codable, Sendable {
         /// The message may have been sent; the server has not confirmed that it has it.
@@ -28,18 +28,21 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
     public var contentType: String?
     /// The headers, as pairs of name and value.
     public var headers: [[String]]
-    /// The topic to which the receiver sends its reply.
-    public var responseTopic: String?
-    /// Data that a reply carries back.
-    public var correlationData: [UInt8]?
-    /// Whether the body is declared as text; nil declares nothing.
-    public var isText: Bool?
     /// The quality of service: 1 or 2.
     public var qos: Int
-    /// Whether the server keeps the message for later subscribers.
-    public var isRetained: Bool
     /// The time after which the message is not sent any more; nil for never.
     public var expiry: Date?
+    /// The options whose keys are made to be stored (``OptionKey/init(stored:canBeOmitted:)``), in the order of the bytes
+    /// of their names.
+    ///
+    /// Of two with the same name the last one counts. An option that a later program does not know stays here; the
+    /// message is then not sent.
+    public var options: [StoredOption] {
+        get { storedOptions.options }
+        set { storedOptions = StoredOptions(newValue) }
+    }
+    /// The options as a store keeps them.
+    package var storedOptions: StoredOptions
     /// Whether a ``TokenInterceptor`` adds its token.
     public var needsToken: Bool
     /// Whether interceptors have adapted the message before it was stored: it is sent as it is.
@@ -62,11 +65,8 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         contentType: String? = nil,
         headers: [[String]] = [],
         qos: Int,
-        isRetained: Bool = false,
         expiry: Date? = nil,
-        responseTopic: String? = nil,
-        correlationData: [UInt8]? = nil,
-        isText: Bool? = nil,
+        options: [StoredOption] = [],
         needsToken: Bool = true
     ) {
         id = 0
@@ -74,23 +74,31 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         self.body = body
         self.contentType = contentType
         self.headers = headers
-        self.responseTopic = responseTopic
-        self.correlationData = correlationData
-        self.isText = isText
         self.needsToken = needsToken
         isAdapted = false
         self.qos = qos
-        self.isRetained = isRetained
         self.expiry = expiry
+        storedOptions = StoredOptions(options)
         attempts = 0
         stage = .published
         suspiciousEnds = 0
     }
+}
+
+extension StoredMessage: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case id, topic, body, contentType, headers, qos, expiry, options, needsToken, isAdapted
+        case attempts, stage, suspiciousEnds
+        // What a message had before it had a list of options.
+        case isRetained, responseTopic, correlationData, isText
+    }
 
     /// Decodes a message, also one that was encoded before it had its newer properties.
     ///
-    /// These are the expiry, the attempts, the stage, the response topic, the correlation data, `isText`, the suspicious
-    /// ends and `needsToken`. A message without `isAdapted` was adapted.
+    /// These are the options, the expiry, the attempts, the stage, the suspicious ends and `needsToken`. A message without
+    /// `isAdapted` was adapted.
+    ///
+    /// - Throws: `DecodingError`.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         id = try values.decode(UInt64.self, forKey: .id)
@@ -98,16 +106,45 @@ public struct StoredMessage: Hashable, Codable, Sendable, Identifiable {
         body = try values.decode([UInt8].self, forKey: .body)
         contentType = try values.decodeIfPresent(String.self, forKey: .contentType)
         headers = try values.decode([[String]].self, forKey: .headers)
-        responseTopic = try values.decodeIfPresent(String.self, forKey: .responseTopic)
-        correlationData = try values.decodeIfPresent([UInt8].self, forKey: .correlationData)
-        isText = try values.decodeIfPresent(Bool.self, forKey: .isText)
         qos = try values.decode(Int.self, forKey: .qos)
-        isRetained = try values.decode(Bool.self, forKey: .isRetained)
         expiry = try values.decodeIfPresent(Date.self, forKey: .expiry)
+        if let options = try values.decodeIfPresent([StoredOption].self, forKey: .options) {
+            storedOptions = StoredOptions(options)
+        } else {
+            storedOptions = StoredOptions(
+                isRetained: try values.decode(Bool.self, forKey: .isRetained),
+                responseTopic: try values.decodeIfPresent(String.self, forKey: .responseTopic),
+                correlationData: try values.decodeIfPresent(
+                    [UInt8].self,
+                    forKey: .correlationData
+                ),
+                isText: try values.decodeIfPresent(Bool.self, forKey: .isText)
+            )
+        }
         attempts = try values.decodeIfPresent(Int.self, forKey: .attempts) ?? 0
         stage = try values.decodeIfPresent(Stage.self, forKey: .stage) ?? .published
         suspiciousEnds = try values.decodeIfPresent(Int.self, forKey: .suspiciousEnds) ?? 0
         needsToken = try values.decodeIfPresent(Bool.self, forKey: .needsToken) ?? true
         isAdapted = try values.decodeIfPresent(Bool.self, forKey: .isAdapted) ?? true
+    }
+
+    /// Encodes a message.
+    ///
+    /// A version of this package that knows no list of options refuses it.
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(id, forKey: .id)
+        try values.encode(topic, forKey: .topic)
+        try values.encode(body, forKey: .body)
+        try values.encodeIfPresent(contentType, forKey: .contentType)
+        try values.encode(headers, forKey: .headers)
+        try values.encode(qos, forKey: .qos)
+        try values.encodeIfPresent(expiry, forKey: .expiry)
+        try values.encode(options, forKey: .options)
+        try values.encode(needsToken, forKey: .needsToken)
+        try values.encode(isAdapted, forKey: .isAdapted)
+        try values.encode(attempts, forKey: .attempts)
+        try values.encode(stage, forKey: .stage)
+        try values.encode(suspiciousEnds, forKey: .suspiciousEnds)
     }
 }

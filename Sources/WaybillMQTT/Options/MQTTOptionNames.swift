@@ -3,15 +3,20 @@ public import Waybill
 // Options of messages: of sends, and of wills.
 extension OptionName {
     /// Whether the server keeps a message for later subscribers.
-    public static var retained: OptionKey<Bool> { storedRetained }
+    public static let retained = OptionKey<Bool>(stored: "retained")
     /// The time after which the server discards an undelivered message (MQTT 5).
     public static var expiry: OptionKey<Duration> { storedExpiry }
     /// Whether a body is declared as text or as bytes (MQTT 5).
-    public static var payloadFormat: OptionKey<MQTTPayloadFormat> { storedPayloadFormat }
+    public static let payloadFormat = OptionKey<MQTTPayloadFormat>(stored: "payloadFormat")
     /// Whether a message of QoS 1 is sent at most once.
     ///
     /// Without this option, a message of QoS 2 is sent again after a lost connection.
     public static var sentOnce: OptionKey<Bool> { sentOnceOnly }
+}
+
+extension OptionName {
+    /// The options that MQTT keeps with a stored message, beside the expiry, which is stored as a date.
+    static let stored: [OptionName] = [retained, payloadFormat, responseTopic, correlationData]
 }
 
 // Options of subscriptions.

@@ -24,6 +24,17 @@ extension SendOption {
     public static var sentOnce: Self { Self(.sentOnce, true) }
 }
 
+/// What a body is declared as (MQTT 5, 3.3.2.3.2: the payload format indicator).
+///
+/// The kind of the body decides nothing by itself, because a declared send takes two bytes more, and a server may check
+/// it.
+public enum MQTTPayloadFormat: UInt8, StorableOptionValue {
+    /// Bytes without a format.
+    case bytes = 0
+    /// Text: the body must be UTF-8, else the request fails with `invalidEntry`.
+    case text = 1
+}
+
 /// When the server sends retained messages (MQTT 5, 3.8.3.1).
 public enum RetainHandling: Hashable, Sendable {
     /// At each subscription; what happens without this option.

@@ -106,8 +106,10 @@ struct ReflectionTests {
             body: Array(body.text?.utf8 ?? "".utf8),
             headers: [["token", "\(secret)-stored"]],
             qos: 1,
-            responseTopic: "\(secret)-replies",
-            correlationData: Array("\(secret)-data".utf8)
+            options: [
+                StoredOption("responseTopic", .text("\(secret)-replies")),
+                StoredOption("correlationData", .bytes(Array("\(secret)-data".utf8))),
+            ]
         )
         _ = store.insert(stored)
         mqtt.store = store
@@ -166,6 +168,7 @@ struct ReflectionTests {
             ),
             ("InterceptorContext", InterceptorContext(command: "send", topic: path)),
             ("Message", message), ("Receipt", receipt), ("StoredMessage", stored),
+            ("StoredOption", stored.options[0]), ("Value", stored.options[1].value),
             ("InMemorySessionStore", store), ("WaybillError", error), ("HTTPRefusal", refusal),
             ("FailoverFailure", FailoverFailure(attempts: [.init(host: "h", error: error)])),
             ("Attempt", FailoverFailure.Attempt(host: "h", error: error)),
