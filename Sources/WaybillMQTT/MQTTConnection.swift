@@ -359,6 +359,8 @@ final class MQTTConnection: TransportConnection {
             configuration.wireLogger?.logFrame(
                 trace.isOutbound ? .outbound : .inbound,
                 trace.text,
+                name: trace.kind.name,
+                topic: trace.topic,
                 byteCount: trace.byteCount,
                 body: Payload(trace.payload),
                 of: configuration.label

@@ -8,6 +8,8 @@ import WireCore
 final class HTTPExchange: Sendable {
     private struct State: Sendable {
         var pending: Promise<HTTPPool.Response>?
+        /// The topic of the request, for the wire logger; empty without one.
+        var loggedTopic = ""
         var head: HTTPResponseHead?
         /// One byte beyond the limit tells that the body is longer.
         var body = HTTPBodyCollector(limit: 0)
@@ -100,11 +102,18 @@ final class HTTPExchange: Sendable {
         state.withLock { state in
             state.isInvited = plan.invitesCompression(configuration)
             state.pending = promise
+            if configuration.wireLogger != nil { state.loggedTopic = plan.topic }
             state.head = nil
             state.requestByteCount = 0
             state.keptUntil = nil
         }
-        configuration.log(.outbound, plan.description, plan.body)
+        configuration.log(
+            .outbound,
+            name: plan.method,
+            topic: plan.topic,
+            plan.description,
+            plan.body
+        )
         let head = plan.head(configuration)
         do {
             try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
@@ -158,7 +167,12 @@ final class HTTPExchange: Sendable {
     }
 
     private func begin(_ head: HTTPResponseHead) {
-        configuration.log(.inbound, SSEMapping.reason(head))
+        configuration.log(
+            .inbound,
+            name: "\(head.status)",
+            topic: state.withLock { $0.loggedTopic },
+            SSEMapping.reason(head)
+        )
         let codings = head.headers.members("content-encoding")
             .filter { !HTTPSyntax.areSameName($0, "identity") }
         let now = timers.now
@@ -235,7 +249,13 @@ final class HTTPExchange: Sendable {
         }
         guard let pending, let response else { return }
         if configuration.wireLogger?.bodies == .shownAlthoughTheyMayHoldSecrets {
-            configuration.log(.inbound, "body of the response", Payload(response.body))
+            configuration.log(
+                .inbound,
+                name: "body",
+                topic: state.withLock { $0.loggedTopic },
+                "body of the response",
+                Payload(response.body)
+            )
         }
         pending.resolve(.success(response))
     }

@@ -108,12 +108,22 @@ public struct SSEConfiguration: Sendable {
     /// Shows something to the wire logger, if there is one.
     func log(
         _ direction: WireRecord.Direction,
+        name: @autoclosure () -> String,
+        topic: @autoclosure () -> String,
         _ text: @autoclosure () -> String,
         _ body: @autoclosure () -> Payload = Payload()
     ) {
         guard let wireLogger else { return }
-        let body = body()
-        wireLogger.logFrame(direction, text(), byteCount: body.count, body: body, of: label)
+        let (body, topic) = (body(), topic())
+        wireLogger.logFrame(
+            direction,
+            text(),
+            name: name(),
+            topic: topic.isEmpty ? nil : topic.withoutQuery,
+            byteCount: body.count,
+            body: body,
+            of: label
+        )
     }
 
     /// What a line may have: the data of an event, and the name of the field before it.

@@ -84,7 +84,12 @@ final class SSEConnection: Sendable {
     ) throws(WaybillError) {
         let (host, configuration) = (plan.target.host, stream.engine.configuration)
         stream.report { $0.requesting(host) }
-        configuration.log(.outbound, plan.description)
+        configuration.log(
+            .outbound,
+            name: plan.method,
+            topic: stream.topic,
+            plan.description
+        )
         do {
             try driver.withCore(.immediate) { (core, now) throws(HTTPRequestError) in
                 let head = plan.head(configuration, adding: fields(core.lastEventID))
@@ -135,7 +140,12 @@ final class SSEConnection: Sendable {
             switch event {
             case .opened(let head):
                 let response = EventStreamResponse(head)
-                stream.engine.configuration.log(.inbound, SSEMapping.reason(head))
+                stream.engine.configuration.log(
+                    .inbound,
+                    name: "\(head.status)",
+                    topic: stream.topic,
+                    SSEMapping.reason(head)
+                )
                 stream.noteOpened(at: timers.now)
                 stream.engine.openedCount.withLock { $0 += 1 }
                 stream.engine.observers.report {
@@ -190,7 +200,13 @@ final class SSEConnection: Sendable {
             let type = arrivals.type(at: index)
             if isLogged {
                 let data = Payload(arrivals.data(at: index))
-                stream.engine.configuration.log(.inbound, "event \(type)", data)
+                stream.engine.configuration.log(
+                    .inbound,
+                    name: "event",
+                    topic: topic,
+                    "event \(type)",
+                    data
+                )
             }
             if let types, !types.contains(where: type.hasSameBytes(as:)) { continue }
             // Made in its place: a copy counts the references of each part.

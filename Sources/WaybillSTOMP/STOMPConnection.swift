@@ -221,6 +221,8 @@ final class STOMPConnection: TransportConnection {
             configuration.wireLogger?.logFrame(
                 trace.isOutbound ? .outbound : .inbound,
                 trace.text,
+                name: trace.name,
+                topic: trace.topic,
                 byteCount: trace.byteCount,
                 body: Payload(trace.body),
                 of: configuration.label

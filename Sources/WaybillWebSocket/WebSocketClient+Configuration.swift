@@ -47,13 +47,28 @@ extension WebSocketClient {
         public init() {}
 
         /// Shows a frame to the wire logger, if there is one.
+        ///
+        /// - Parameters:
+        ///   - direction: The direction.
+        ///   - name: The name of the frame.
+        ///   - text: What is shown; nil for the name.
+        ///   - body: The body.
+        ///   - byteCount: The length of the body in bytes.
         func log(
             _ direction: WireRecord.Direction,
-            _ text: String,
+            _ name: String,
+            text: String? = nil,
             _ body: @autoclosure () -> Payload = Payload(),
             byteCount: Int
         ) {
-            wireLogger?.logFrame(direction, text, byteCount: byteCount, body: body(), of: label)
+            wireLogger?.logFrame(
+                direction,
+                text ?? name,
+                name: name,
+                byteCount: byteCount,
+                body: body(),
+                of: label
+            )
         }
 
         /// Converts to the configuration of the WebSocket core.

@@ -156,7 +156,12 @@ final class WebSocketSession: Sendable {
                 deliver(batch)
                 batch = []
                 if case .closed(let code, _, _) = closure, code != .abnormalClosure {
-                    configuration.log(.inbound, "Close \(code.rawValue)", byteCount: 0)
+                    configuration.log(
+                        .inbound,
+                        "Close",
+                        text: "Close \(code.rawValue)",
+                        byteCount: 0
+                    )
                 }
                 finish(closure, LinkError(closure).map { WaybillError($0) })
             case .violationAhead:

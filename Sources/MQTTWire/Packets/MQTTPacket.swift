@@ -39,6 +39,18 @@ package enum MQTTPacket: Hashable, Sendable {
         }
     }
 
+    /// The topic of a PUBLISH, or the first filter of a SUBSCRIBE or UNSUBSCRIBE; nil for other packets.
+    ///
+    /// It is nil for a PUBLISH that names its topic by an alias, too.
+    package var topic: String? {
+        switch self {
+        case .publish(let packet): packet.topic.isEmpty ? nil : packet.topic
+        case .subscribe(let packet): packet.subscriptions.first?.filter
+        case .unsubscribe(let packet): packet.filters.first
+        default: nil
+        }
+    }
+
     /// Writes the packet.
     ///
     /// - Throws: `MQTTEncodingError`; nothing was written then.

@@ -175,9 +175,16 @@ struct MQTTClientChannel: Sendable {
         let waiting = buffer.count
         guard let packet = try decoder.next(&buffer) else { return nil }
         let byteCount = waiting - buffer.count
-        writer.noteTrace(of: packet, byteCount: byteCount, isOutbound: false)
-        takeTraces()
+        noteReceived(packet, byteCount: byteCount)
         return packet
+    }
+
+    private mutating func noteReceived(_ packet: MQTTPacket, byteCount: Int) {
+        guard configuration.isTracing else { return }
+        // Traced before the alias is resolved, so that a violation comes after its packet.
+        let topic = aliases.topic(of: packet)
+        writer.noteTrace(of: packet, topic: topic, byteCount: byteCount, isOutbound: false)
+        takeTraces()
     }
 
     /// Takes the message that ``next(_:)`` has skipped, with its topic.
@@ -185,8 +192,7 @@ struct MQTTClientChannel: Sendable {
         guard var message = decoder.takeSkipped() else { return nil }
         guard isConnected else { throw .packetBeforeConnack(.publish) }
         let packet = MQTTPacket.publish(message.publish)
-        writer.noteTrace(of: packet, byteCount: message.byteCount, isOutbound: false)
-        takeTraces()
+        noteReceived(packet, byteCount: message.byteCount)
         try aliases.resolve(&message.publish)
         return message
     }

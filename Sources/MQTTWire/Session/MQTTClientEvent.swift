@@ -78,6 +78,9 @@ package enum MQTTClosure: Hashable, Sendable {
 /// A packet on the wire.
 package struct MQTTTrace: Hashable, Sendable {
     package let isOutbound: Bool
+    package let kind: MQTTPacketKind
+    /// The topic of a PUBLISH, also of one that names it by an alias, or the first filter; nil for other packets.
+    package let topic: String?
     /// The packet in one line, without secrets or payload.
     package let text: String
     /// Its length on the wire in bytes.

@@ -86,17 +86,19 @@ package struct MQTTPacketWriter: Sendable {
         case .alias(let alias):
             named.add(alias)
             named.topic = ""
-            try append(named, payload: payload)
+            try append(named, payload: payload, of: publish.topic)
         }
         aliases.savedByteCount +=
             publish.encodedSize(version: version, payloadByteCount: payloadByteCount)
             - (outbound.count - start)
     }
 
+    /// Appends a message, and traces it with the topic that its alias stands for.
     @inline(__always)
     private mutating func append(
         _ publish: MQTTPublish,
-        payload: some WireBytes
+        payload: some WireBytes,
+        of topic: String? = nil
     ) throws(MQTTSendError) {
         let start = outbound.count
         do {
@@ -108,7 +110,12 @@ package struct MQTTPacketWriter: Sendable {
         guard isTracing else { return }
         var shown = publish
         payload.withWireBytes { shown.payload = ByteSlice(copying: $0) }
-        noteTrace(of: .publish(shown), byteCount: outbound.count - start, isOutbound: true)
+        noteTrace(
+            of: .publish(shown),
+            topic: topic,
+            byteCount: outbound.count - start,
+            isOutbound: true
+        )
     }
 
     /// Whether a packet was written since the last call.
@@ -147,13 +154,26 @@ package struct MQTTPacketWriter: Sendable {
     }
 
     /// Records a packet for ``takeTraces()`` while tracing is on.
-    package mutating func noteTrace(of packet: MQTTPacket, byteCount: Int, isOutbound: Bool) {
+    ///
+    /// - Parameters:
+    ///   - packet: The packet.
+    ///   - topic: The topic that the alias of a PUBLISH stands for; nil for the topic of the packet.
+    ///   - byteCount: Its length on the wire in bytes.
+    ///   - isOutbound: Whether this side sent it.
+    package mutating func noteTrace(
+        of packet: MQTTPacket,
+        topic: String? = nil,
+        byteCount: Int,
+        isOutbound: Bool
+    ) {
         guard isTracing else { return }
         var payload = ByteSlice.empty
         if case .publish(let publish) = packet { payload = publish.payload }
         traces.append(
             MQTTTrace(
                 isOutbound: isOutbound,
+                kind: packet.kind,
+                topic: topic ?? packet.topic,
                 text: packet.description,
                 byteCount: byteCount,
                 payload: payload

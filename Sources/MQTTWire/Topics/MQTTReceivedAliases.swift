@@ -23,6 +23,12 @@ package struct MQTTReceivedAliases: Sendable {
         self.maximum = maximum
     }
 
+    /// The topic that the alias of a message without a topic stands for; nil for any other packet.
+    package func topic(of packet: MQTTPacket) -> String? {
+        guard case .publish(let publish) = packet, publish.topic.isEmpty else { return nil }
+        return publish.properties.topicAlias.flatMap { topics[$0] }
+    }
+
     /// Replaces the alias of a message by its topic.
     ///
     /// - Throws: `topicAliasInvalid`, `topicAliasUnknown`; `topicAliasesTooLong` above the limit.

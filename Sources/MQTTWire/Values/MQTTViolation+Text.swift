@@ -1,6 +1,6 @@
 extension MQTTPacketKind {
     /// The name of the packet in upper case, as in the specification.
-    var name: String {
+    package var name: String {
         switch self {
         case .connect: "CONNECT"
         case .connack: "CONNACK"

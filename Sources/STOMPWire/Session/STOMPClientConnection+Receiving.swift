@@ -37,7 +37,7 @@ extension STOMPClientConnection {
     }
 
     private mutating func noteTrace(of frame: STOMPFrame?, byteCount: Int, beats: Int) {
-        if beats > 0 { writer.noteReceived("heart-beat", byteCount: beats) }
+        if beats > 0 { writer.noteHeartBeats(byteCount: beats, isOutbound: false) }
         if let frame { writer.noteReceived(frame, byteCount: byteCount - beats) }
         takeTraces()
     }
@@ -57,7 +57,7 @@ extension STOMPClientConnection {
                 noteMessage(of: id, at: now)
                 events.append(.message(subscriptionID: id, frame, token))
             } else {
-                writer.noteReceived("dropped: no such subscription", byteCount: 0)
+                writer.noteRemark("dropped: no such subscription")
                 takeTraces()
                 events.append(.unheard(frame))
             }
@@ -130,7 +130,7 @@ extension STOMPClientConnection {
         let known = window.receipts.number(number, frame.headers.receiptID)
         guard let known, let call = window.receipts.take(known) else {
             // The call timed out or was cancelled, or the receipt is unknown.
-            writer.noteReceived("receipt without a pending request", byteCount: 0)
+            writer.noteRemark("receipt without a pending request")
             return takeTraces()
         }
         events.append(.receipt(call, frame.headers))

@@ -40,7 +40,14 @@ package struct STOMPFrameWriter: Sendable {
         let text = STOMPTrace.text(command, headers, bodyByteCount: body.wireByteCount)
         var shown = ByteSlice.empty
         body.withWireBytes { shown = ByteSlice(copying: $0) }
-        note(text, byteCount: outbound.count - start, isOutbound: true, body: shown)
+        note(
+            text,
+            command,
+            headers.first(STOMPHeaderName.destination),
+            byteCount: outbound.count - start,
+            isOutbound: true,
+            body: shown
+        )
     }
 
     /// Encodes a frame that is sent later by ``append(_:)``.
@@ -72,34 +79,70 @@ package struct STOMPFrameWriter: Sendable {
 
     package mutating func writeHeartBeat() {
         outbound.append(UInt8(ascii: "\n"))
-        if isTracing { note("heart-beat", byteCount: 1, isOutbound: true) }
+        if isTracing { noteHeartBeats(byteCount: 1, isOutbound: true) }
     }
 
     /// Records a received frame, while tracing is on.
     package mutating func noteReceived(_ frame: STOMPFrame, byteCount: Int) {
         guard isTracing else { return }
-        note(frame.description, byteCount: byteCount, isOutbound: false, body: frame.body)
+        note(
+            frame.description,
+            frame.command,
+            frame.headers.destination,
+            byteCount: byteCount,
+            isOutbound: false,
+            body: frame.body
+        )
     }
 
-    /// Records a note about received data, while tracing is on.
-    package mutating func noteReceived(_ text: String, byteCount: Int) {
+    /// Records heart-beats, while tracing is on.
+    package mutating func noteHeartBeats(byteCount: Int, isOutbound: Bool) {
         guard isTracing else { return }
-        note(text, byteCount: byteCount, isOutbound: false)
+        append("heart-beat", name: "heart-beat", byteCount: byteCount, isOutbound: isOutbound)
+    }
+
+    /// Records a remark about a received frame, while tracing is on.
+    package mutating func noteRemark(_ text: String) {
+        guard isTracing else { return }
+        append(text, name: "note", byteCount: 0, isOutbound: false)
     }
 
     private mutating func note(
         _ text: String,
+        _ command: STOMPCommand,
+        _ topic: String?,
+        byteCount: Int,
+        isOutbound: Bool,
+        body: ByteSlice
+    ) {
+        append(
+            text,
+            name: command.description,
+            topic: topic,
+            byteCount: byteCount,
+            isOutbound: isOutbound,
+            body: body
+        )
+    }
+
+    private mutating func append(
+        _ text: String,
+        name: String,
+        topic: String? = nil,
         byteCount: Int,
         isOutbound: Bool,
         body: ByteSlice = .empty
     ) {
-        let trace = STOMPTrace(
-            isOutbound: isOutbound,
-            text: text,
-            byteCount: byteCount,
-            body: body
+        traces.append(
+            STOMPTrace(
+                isOutbound: isOutbound,
+                name: name,
+                topic: topic,
+                text: text,
+                byteCount: byteCount,
+                body: body
+            )
         )
-        traces.append(trace)
     }
 
     /// Takes the recorded frames.

@@ -3,6 +3,10 @@ package import WireCore
 /// A frame, or some heart-beats, on the wire.
 package struct STOMPTrace: Hashable, Sendable {
     package let isOutbound: Bool
+    /// The command, `heart-beat`, or `note` for a remark about a received frame.
+    package let name: String
+    /// The destination; nil without one.
+    package let topic: String?
     /// The frame in one line, without secrets or body.
     package let text: String
     /// Its length on the wire in bytes.

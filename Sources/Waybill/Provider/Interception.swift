@@ -136,7 +136,13 @@ final class Interception: Sendable {
         error.attempt = context.attempt
         error.topic = error.topic ?? original.topic
         error.command = error.command ?? original.command.name
-        log(.failure, .inbound, "\(error)")
+        log(
+            .failure,
+            .inbound,
+            name: error.command ?? "",
+            topic: error.topic?.withoutQuery,
+            "\(error)"
+        )
         // The entry itself is at fault, so each further attempt would fail in the same way.
         guard !Self.faultsOfEntries.contains(error.code) else { throw error }
         // Another attempt would open a connection that the app has closed.
@@ -222,6 +228,8 @@ final class Interception: Sendable {
     func log(
         _ kind: WireRecord.Kind,
         _ direction: WireRecord.Direction,
+        name: @autoclosure () -> String,
+        topic: @autoclosure () -> String?,
         _ text: @autoclosure () -> String,
         body: Payload = Payload()
     ) {
@@ -233,8 +241,22 @@ final class Interception: Sendable {
             byteCount: body.count,
             body: logger.bodies == .hidden || body.isEmpty ? nil : body
         )
+        record.name = name()
+        record.topic = topic()
         record.label = eventSource.label
         logger.log(record)
+    }
+
+    /// Shows a request to the logger, if there is one.
+    func log(_ request: Request, body: Payload = Payload()) {
+        log(
+            .request,
+            .outbound,
+            name: request.command.name,
+            topic: request.topic?.withoutQuery,
+            "\(request)",
+            body: body
+        )
     }
 }
 

@@ -69,7 +69,14 @@ extension RequestRunner {
             intercept: { [interception, observations] message in
                 // Keeps the interceptors that observe events alive as long as the subscription.
                 _ = observations
-                interception.log(.message, .inbound, "\(message)", body: message.body)
+                interception.log(
+                    .message,
+                    .inbound,
+                    name: "message",
+                    topic: message.topic.withoutQuery,
+                    "\(message)",
+                    body: message.body
+                )
                 return try await interception.chain.receive(message, context: context)
             },
             decode: messages.decode

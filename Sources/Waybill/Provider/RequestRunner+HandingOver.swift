@@ -91,7 +91,7 @@ extension RequestRunner {
         by immediate: any ImmediateTransport,
         to outcome: some RequestOutcome
     ) -> Submission {
-        interception.log(.request, .outbound, "\(request)", body: request.body)
+        interception.log(request, body: request.body)
         return immediate.submit(request) { result in
             switch result {
             case .success(let receipt):

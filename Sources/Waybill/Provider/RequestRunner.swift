@@ -110,7 +110,7 @@ final class RequestRunner: Sendable {
             do {
                 let begun = interception.chain.seesReceipts ? interception.elapsed() : .zero
                 let request = try await interception.adapted(original, context)
-                interception.log(.request, .outbound, "\(request)", body: request.body)
+                interception.log(request, body: request.body)
                 return try await performOnce(request, context, begun)
             } catch let error as WaybillError {
                 let error = configuration.withServiceError(error)
@@ -171,6 +171,8 @@ final class RequestRunner: Sendable {
             interception.log(
                 .receipt,
                 .inbound,
+                name: request.command.name,
+                topic: request.topic?.withoutQuery,
                 "confirmed \(request.command.name)\(reason)",
                 body: receipt.reply?.body ?? Payload()
             )
@@ -185,7 +187,7 @@ final class RequestRunner: Sendable {
         while true {
             do {
                 let request = try await interception.adapted(original, context)
-                interception.log(.request, .outbound, "\(request)")
+                interception.log(request)
                 let messages = try await transport.subscribe(request)
                 context.memory.noteSuccess()
                 return messages

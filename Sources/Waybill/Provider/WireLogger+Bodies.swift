@@ -31,6 +31,8 @@ extension WireLogger {
     package func logFrame(
         _ direction: WireRecord.Direction,
         _ text: String,
+        name: String,
+        topic: String? = nil,
         byteCount: Int,
         body: @autoclosure () -> Payload,
         of label: String? = nil
@@ -41,6 +43,8 @@ extension WireLogger {
             text: text,
             byteCount: byteCount
         )
+        record.name = name
+        record.topic = topic
         record.label = label
         if bodies == .shownAlthoughTheyMayHoldSecrets {
             let body = body()

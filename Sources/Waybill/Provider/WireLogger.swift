@@ -43,6 +43,14 @@ public struct WireRecord: Sendable {
     public var kind: Kind
     /// The direction.
     public var direction: Direction
+    /// The name of the packet, frame, method, status or command, such as `PUBLISH`, `MESSAGE`, `GET`, `200` or `send`.
+    ///
+    /// It is empty in records of transports that state none.
+    public var name = ""
+    /// The topic, without the query of a path; nil where there is none, and the first of several.
+    ///
+    /// A frame that names its topic by an alias has the topic here.
+    public var topic: String?
     /// The label of the client, as its transport's configuration states it; nil without one.
     public var label: String?
     /// The content, in one line without secrets; text from a peer is escaped.
