@@ -67,6 +67,7 @@ let package = Package(
         .library(name: "WaybillSSE", targets: ["WaybillSSE"]),
         .library(name: "WaybillWebSocket", targets: ["WaybillWebSocket"]),
         .library(name: "WaybillSQLite", targets: ["WaybillSQLite"]),
+        .library(name: "WaybillRecording", targets: ["WaybillRecording"]),
         .library(name: "WaybillTesting", targets: ["WaybillTesting"]),
     ],
     targets: [
@@ -143,6 +144,8 @@ let package = Package(
                 .linkedLibrary("sqlite3", .when(platforms: apple)),
             ]
         ),
+        // Frames of every transport as lines of JSON, in a file or in memory.
+        source("WaybillRecording", ["Waybill", "MQTTWire", "WireCore"]),
         source("WaybillMock", ["Waybill", "WaybillSession", "WaybillLink", "WireCore"]),
         source(
             "WaybillTesting",
@@ -291,6 +294,14 @@ let package = Package(
             ]
         ),
         tests(
+            "WaybillRecordingTests",
+            [
+                "Waybill", "WaybillMQTT", "WaybillRecording", "WaybillSSE", "WaybillSTOMP",
+                "WaybillTesting", "WaybillWebSocket", "WireCore", "TransportTestSupport",
+                "WireTestSupport",
+            ]
+        ),
+        tests(
             "WaybillMQTTTests",
             [
                 "Waybill", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE", "WaybillLink",
@@ -335,8 +346,9 @@ let package = Package(
         tests(
             "TransportTests",
             [
-                "Waybill", "WaybillLink", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
-                "WaybillWebSocket", "WaybillSession", "WaybillTesting", "EventStreamWire",
+                "Waybill", "WaybillLink", "WaybillMQTT", "WaybillRecording", "WaybillSTOMP",
+                "WaybillSSE", "WaybillWebSocket", "WaybillSession", "WaybillTesting",
+                "EventStreamWire",
                 "HTTPWire", "MQTTWire", "STOMPWire", "WebSocketWire", "WireCore",
                 "TransportTestSupport", "WireTestSupport",
             ]
@@ -375,9 +387,9 @@ let package = Package(
         .executableTarget(
             name: "WaybillBenchmarks",
             dependencies: [
-                "Waybill", "WaybillMQTT", "WaybillSSE", "WaybillSQLite", "WaybillWebSocket",
-                "WaybillLink", "EventStreamWire", "MQTTWire", "STOMPWire", "WebSocketWire",
-                "WireCore",
+                "Waybill", "WaybillMQTT", "WaybillRecording", "WaybillSSE", "WaybillSQLite",
+                "WaybillWebSocket", "WaybillLink", "EventStreamWire", "MQTTWire", "STOMPWire",
+                "WebSocketWire", "WireCore",
             ],
             path: "Tests/Benchmarks",
             exclude: ["References", "counts", "counts.limits", "curves.py", "programs.py", "run"],

@@ -67,6 +67,7 @@ import Testing
         "WaybillSTOMP": ["Waybill", "WaybillSession", "WaybillLink", "STOMPWire", "WireCore"],
         "WaybillSQLite": ["Waybill", "WireCore", "CWaybillSQLite"],
         "CWaybillSQLite": [],
+        "WaybillRecording": ["Waybill", "MQTTWire", "WireCore"],
         "WaybillMock": ["Waybill", "WaybillSession", "WaybillLink", "WireCore"],
         "WaybillTesting": [
             "Waybill", "WaybillMock", "WaybillMQTT", "WaybillSTOMP", "WaybillSSE",
@@ -109,6 +110,8 @@ import Testing
         "WaybillMQTT": ["FoundationEssentials", "Foundation"],
         // For the queue that writes.
         "WaybillSQLite": ["FoundationEssentials", "Foundation", "Dispatch"],
+        // For the queue that writes, and for files.
+        "WaybillRecording": ["Dispatch", "Glibc", "Musl", "Darwin"],
         "WaybillMock": [],
         // For the simulation: threads and logarithms.
         "WaybillTesting": ["FoundationEssentials", "Foundation", "Glibc", "Musl", "Darwin"],
@@ -140,7 +143,9 @@ import Testing
             }
         }
         // Each ring is imported by the next one, so that a form of import that is not found shows.
-        let products: Set = ["WaybillWebSocket", "WaybillSQLite", "WaybillTesting"]
+        let products: Set = [
+            "WaybillWebSocket", "WaybillSQLite", "WaybillRecording", "WaybillTesting",
+        ]
         #expect(Set(Self.rings.keys).subtracting(products).subtracting(used) == [])
     }
 
