@@ -3,6 +3,7 @@ import Foundation
 import Observation
 import Waybill
 import WaybillMQTT
+import WaybillRecording
 import WaybillSSE
 import WaybillSTOMP
 import WaybillTesting
@@ -96,6 +97,11 @@ enum PublicNames {
         Receipt.self,
         (any ReceiptInterceptor).self,
         ReconnectionPolicy.self,
+        Recorder.self,
+        Recording.self,
+        RecordingBuffer.self,
+        RecordingError.self,
+        RecordingReader.self,
         Request.self,
         RequestHandle.self,
         RequestAttempts.self,

@@ -262,6 +262,9 @@ struct ReflectionTests {
         // Options, and names of options and of topics. A message among updates has its own description.
         "Lookup", "MQTTPayloadFormat", "OptionKey", "OptionName", "OptionReader",
         "SubscriptionUpdate",
+        // A recording, which has no body that its owner has not asked for: `RecordingSecretTests`.
+        "Comparison", "Difference", "Filter", "Record", "Recorder", "Recording", "RecordingBuffer",
+        "RecordingError", "RecordingReader", "Snapshot", "Status",
         "TopicStyle", "UnsupportedPolicy",
         "TransportEventSource", "TransportEvents", "Version", "WebSocketClient", "Wildcards",
         "SocketFailure", "WebSocketClosure", "WireLogBodies", "WireProtocol",
