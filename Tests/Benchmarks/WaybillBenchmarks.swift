@@ -27,6 +27,8 @@ import Dispatch
 ///     WaybillBenchmarks event-stream-decoded PORT COUNT SIZE
 ///     WaybillBenchmarks event-stream-codec
 ///     WaybillBenchmarks store full|process|batched|memory FOLDER COUNT SIZE CALLERS
+///     WaybillBenchmarks recorder memory|file FOLDER COUNT
+///     WaybillBenchmarks recorded none|memory|file PORT FOLDER COUNT SIZE
 ///     WaybillBenchmarks tls receive|cycle PORT COUNT AUTHORITY
 @main
 struct WaybillBenchmarks {
@@ -85,6 +87,16 @@ struct WaybillBenchmarks {
                 numbers[0],
                 size: numbers[1],
                 taskCount: max(1, numbers[2])
+            )
+        case "recorder" where numbers.count == 1 && arguments.count == 4:
+            try await RecorderBenchmarks.log(arguments[1], folder: arguments[2], numbers[0])
+        case "recorded" where numbers.count == 3 && arguments.count == 6:
+            try await RecorderBenchmarks.publish(
+                arguments[1],
+                port: numbers[0],
+                folder: arguments[3],
+                numbers[1],
+                size: numbers[2]
             )
         case "websocket" where numbers.count == 3:
             let job = arguments[2]
