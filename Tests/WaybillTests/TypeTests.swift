@@ -39,6 +39,21 @@ private struct NameProto: SerializedMessage, Equatable {
 /// A type of no family.
 private struct Stranger: Sendable {}
 
+/// A type of the main actor, as every type is in a module with that default isolation.
+@MainActor private struct Shown: @MainActor Decodable {
+    var cents: Int
+}
+
+/// An error of the main actor.
+@MainActor private struct ShownError: Error, @MainActor Decodable {
+    var cents: Int
+}
+
+/// A type that holds one of the main actor's, and belongs to it for that.
+@MainActor private struct Shelf: @MainActor Decodable {
+    var all: [Shown]
+}
+
 @Suite("Types of replies and bodies") struct TypeTests {
     let mock = MockTransport().expect(.connect).expect(.send, .reply(#"{"cents":7}"#))
         .expect(.subscribe)
@@ -87,6 +102,63 @@ private struct Stranger: Sendable {}
         }
         #expect(unencoded.flatMap(\.underlying).map { "\($0)" }?.contains("Stranger") == true)
         #expect(mock.requests.isEmpty)
+    }
+
+    /// Everything that decodes a type, with one that the compiler cannot refuse.
+    private nonisolated func refuse<Value: Sendable>(_ type: Value.Type) async throws {
+        let errors = [
+            await expectError(.invalidEntry) { try await shop.request(.say("a"), as: type) },
+            await expectError(.invalidEntry) { try await shop.messages(.priceFeed, as: type) },
+            await expectError(.invalidEntry) {
+                try await shop.request(TypedEntry<ShopEntry, Value>(.say("a")))
+            },
+        ]
+        for error in errors { #expect(error?.message.contains("nonisolated") == true) }
+        let codes = LockedBox<[WaybillError.Code?]>([])
+        shop.request(of: type, entry: .say("a")) { result in
+            guard case .failure(let error) = result else { return codes.change { $0.append(nil) } }
+            codes.change { $0.append((error as? WaybillError)?.code) }
+        }
+        shop.subscribe(of: type, entry: .priceFeed) { update in
+            guard case .ended(let error) = update else { return codes.change { $0.append(nil) } }
+            codes.change { $0.append(error?.code) }
+        }
+        try await waitUntil { codes.value.count == 2 }
+        #expect(codes.value == [.invalidEntry, .invalidEntry])
+        #expect(mock.requests.isEmpty)
+    }
+
+    @Test("A type whose conformance to Decodable belongs to an actor is refused off the actor")
+    nonisolated func isolatedConformances() async throws {
+        try await refuse(Shown.self)
+        try await refuse([Shown].self)
+        try await refuse(Shown?.self)
+        try await refuse([String: [Shown]].self)
+        try await refuse(Shelf.self)
+        #expect(JSONBodyDecoder().decodes([String: [Fare?]].self))
+        #expect(!JSONBodyDecoder().decodes(Stranger.self))
+    }
+
+    @Test("It is refused on that actor, too, which may not be where it is decoded") @MainActor
+    func isolatedConformancesOnTheirActor() async throws {
+        try await refuse(Shown.self)
+        try await refuse([Shown].self)
+        #expect(!JSONBodyDecoder().decodes(Shown.self))
+        #expect(JSONBodyDecoder().decodes(Fare.self))
+    }
+
+    @Test("An error body is not decoded to a type of an actor")
+    func isolatedErrors() async throws {
+        let refused = MockTransport().expect(.send, .reply(#"{"cents":7}"#))
+        let shop = Provider<ShopEntry>(
+            transport: refused,
+            configuration: ProviderConfiguration(errorType: ShownError.self)
+        )
+        // The reply would be a `ShownError`.
+        let error = await expectError(.decodingFailed) {
+            try await shop.request(.say("a"), as: [Fare].self)
+        }
+        #expect(error?.serviceError == nil)
     }
 
     @Test("One coder serves a family of types that are not Codable, beside JSON")

@@ -44,6 +44,7 @@ public protocol BodyDecoder: Sendable {
     /// Whether the decoder decodes values of this type.
     ///
     /// Called when a request or a subscription is made. A type that no decoder knows fails before anything is sent.
+    /// Decoders run anywhere, so the answer is false for a type whose conformance to the format belongs to an actor.
     func decodes(_ type: Any.Type) -> Bool
 
     /// Decodes a value.
@@ -120,10 +121,12 @@ public struct JSONBodyDecoder: BodyDecoder {
         return name == "application/json" || name.hasByteSuffix("+json")
     }
 
-    /// Whether the type is `Decodable`.
-    public func decodes(_ type: Any.Type) -> Bool { type is any Decodable.Type }
+    /// Whether the type is `Decodable`, and its conformance belongs to no actor.
+    public func decodes(_ type: Any.Type) -> Bool { FreeDecodable.includes(type) }
 
     /// Decodes a value whose type is `Decodable`; nil for any other type.
+    ///
+    /// Call it only for a type for which ``decodes(_:)`` is true: a conformance of an actor is not looked for again.
     public func decode<Value>(_ type: Value.Type, from message: Message) throws -> Value? {
         // Cast within a generic function, so that a large value is not boxed.
         func decoded<Known: Decodable>(_ type: Known.Type) throws -> Value? {

@@ -22,20 +22,36 @@ struct ResponseDecoding: Sendable {
     ///   - request: The request, which the error names.
     /// - Throws: `invalidEntry`.
     func check(_ type: Any.Type, _ request: Request) throws(WaybillError) {
-        if Self.isTakenAsItIs(type) { return }
-        guard !decoders.contains(where: { $0.decodes(type) }) else { return }
+        guard !makes(type) else { return }
         throw WaybillError(
             .invalidEntry,
-            """
-            no decoder of this provider makes a \(type): make it Decodable, or add a decoder for it to \
-            ProviderConfiguration.decoders
-            """,
+            FreeDecodable.isIsolated(type)
+                ? """
+                the conformance of \(type) to Decodable belongs to an actor, and messages are decoded anywhere: \
+                declare the type nonisolated
+                """
+                : """
+                no decoder of this provider makes a \(type): make it Decodable, or add a decoder for it to \
+                ProviderConfiguration.decoders
+                """,
             topic: request.topic,
             command: request.command.name
         )
     }
 
-    /// Decodes a message to a type.
+    /// Whether messages can become values of a type.
+    func makes(_ type: Any.Type) -> Bool {
+        Self.isTakenAsItIs(type) || decoders.contains { $0.decodes(type) }
+    }
+
+    /// Decodes a message to a type, if that can be made at all.
+    ///
+    /// - Returns: The value; nil if the type cannot be made, or the message is no such value.
+    func value<Value>(_ type: Value.Type, from message: Message) -> Value? {
+        makes(type) ? try? decode(type, from: message) : nil
+    }
+
+    /// Decodes a message to a type that can be made: see ``makes(_:)``.
     ///
     /// Text, data, bytes and the message itself are returned as they are, without a decoder. Decoders that accept the
     /// content type are tried first, then the others, each in order.

@@ -57,7 +57,7 @@ extension WaybillError {
         guard let refusal = (underlying as? any PeerRefusal)?.refusal, !refusal.body.isEmpty else {
             return nil
         }
-        return try? ResponseDecoding(decoders: decoders).decode(type, from: refusal)
+        return ResponseDecoding(decoders: decoders).value(type, from: refusal)
     }
 }
 
@@ -105,6 +105,6 @@ extension ProviderConfiguration {
     }
 
     private func decoded(_ type: (some Error).Type, in reply: Message) -> (any Error)? {
-        try? ResponseDecoding(decoders: decoders).decode(type, from: reply)
+        ResponseDecoding(decoders: decoders).value(type, from: reply)
     }
 }
