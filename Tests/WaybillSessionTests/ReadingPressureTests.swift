@@ -50,6 +50,27 @@ import WireCore
         #expect(told.all == [false, true])
     }
 
+    @Test("An iteration that is gone does not hold the peer back, while another one goes on")
+    func goneIteration() async throws {
+        let told = Told()
+        let pressure = ReadingPressure { told.append($0) }
+        let source = source(pressure)
+        let messages = source.messages
+        var one = messages.makeAsyncIterator()
+        var other: Messages<Message>.AsyncIterator? = messages.makeAsyncIterator()
+        source.deliver(batch)
+        #expect(other != nil && told.all == [false])
+        _ = try await one.next()
+        #expect(told.all == [false])
+        other = nil
+        #expect(told.all == [false, true])
+        // Nothing is reported where nothing was held back.
+        other = messages.makeAsyncIterator()
+        other = nil
+        #expect(told.all == [false, true])
+        #expect(try await one.next()?.topic == "1")
+    }
+
     @Test("After the release no subscription holds the peer back")
     func released() {
         let told = Told()

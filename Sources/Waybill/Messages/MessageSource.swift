@@ -278,9 +278,11 @@ package final class MessageSource: Sendable {
         }
         buffer.putBack(unused)
         if buffer !== primary || isTerminated { buffer.discard() }
+        // It may have been the only full one.
+        if buffer !== primary { drained() }
     }
 
-    /// Called when a consumer has taken all waiting messages.
+    /// Called when messages of a consumer wait no longer: it has taken all of them, or is gone.
     func drained() {
         if policy.overflow == .holdBack { callbacks.onPressure(self) }
     }
