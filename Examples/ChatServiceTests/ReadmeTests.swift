@@ -5,7 +5,7 @@ import WaybillTesting
 
 // The code of the README's first page, compiled and run.
 
-private struct ChatMessage: Codable, Equatable, Sendable { var text: String }
+private struct ChatMessage: Codable { var text: String }
 
 private enum ChatEntry: EntryType {
     case join
@@ -32,8 +32,8 @@ private enum ChatEntry: EntryType {
 
     private let account = Account()
 
-    /// The README's calls, with a transport that the test chooses.
-    private func use(_ transport: some Transport, heard: (ChatMessage) -> Void) async throws {
+    /// The README's calls, with a transport that the test chooses; they end when the task is cancelled.
+    private func use(_ transport: some Transport, print: (String) -> Void) async throws {
         let account = account
         let tokens = TokenInterceptor(.password(userName: "ada")) { _ in try await account.token() }
         let chat = Provider<ChatEntry>(transport: transport).intercepted(tokens, RetryPolicy())
@@ -41,10 +41,7 @@ private enum ChatEntry: EntryType {
         try await chat.withConnection {
             let messages: Messages<ChatMessage> = try await chat.messages(.join)
             try await chat.request(.say(ChatMessage(text: "Hello")))
-            for try await message in messages {
-                heard(message)
-                break
-            }
+            for try await message in messages.skippingFailures { print(message.text) }
         }
     }
 
@@ -57,9 +54,12 @@ private enum ChatEntry: EntryType {
         let transport = try MQTTTransport(url: broker.url(for: .mqtt)) {
             $0.clientIdentifier = "ada"
         }
-        var heard: [ChatMessage] = []
-        try await use(transport) { heard.append($0) }
-        #expect(heard == [ChatMessage(text: "Hello")])
+        let (heard, list) = AsyncStream.makeStream(of: String.self)
+        let program = Task { try await use(transport) { list.yield($0) } }
+        var iterator = heard.makeAsyncIterator()
+        #expect(await iterator.next() == "Hello")
+        program.cancel()
+        await #expect(throws: CancellationError.self) { try await program.value }
         await transport.shutdown()
         await broker.stop()
     }
@@ -87,6 +87,14 @@ private enum ChatEntry: EntryType {
         let program = try text("Examples/FirstPage/main.swift")
         #expect(blocks.first == program)
         #expect(program.split(separator: "\n").count <= 25)
+        // The parts of the program that run here: its types as they stand, and its calls, which are further to the right.
+        let parts = program.components(separatedBy: "\n\nlet chat = ")
+        try #require(parts.count == 2)
+        let types = parts[0].components(separatedBy: "\n\n").dropFirst().joined(separator: "\n\n")
+            .replacing("struct ", with: "private struct ").replacing("enum ", with: "private enum ")
+        #expect(source.contains(types))
+        let calls = parts[1].split(separator: "\n").dropFirst().map { "        \($0)" }
+        #expect(source.contains(calls.joined(separator: "\n")))
         let lines = blocks.dropFirst().flatMap { $0.split(separator: "\n") }
             .map { $0.trimmingCharacters(in: .whitespaces) }
         for line in lines {

@@ -13,14 +13,15 @@ enum MQTTWillMapping {
         _ request: Request,
         _ version: MQTTVersion
     ) throws(WaybillError) -> MQTTWill {
-        try checkOptions(will, request, version)
+        var options = OptionReader(Request(topic: will.topic, command: will.command))
         var packet = MQTTWill(
             topic: will.topic,
             payload: will.body.bytes,
             qos: MQTTMapping.quality(will.qos),
-            isRetained: will.command.isSet(.retained)
+            isRetained: options.take(.retained)
         )
         guard version == .v5 else {
+            try finish(options, request, version)
             try MQTTMapping.refuse(
                 [
                     .willDelay: will.delay != nil, .contentType: will.contentType != nil,
@@ -31,29 +32,32 @@ enum MQTTWillMapping {
             )
             return packet
         }
-        let format = will[.payloadFormat]
-        try MQTTMapping.checkText(will.body, format, request)
+        let format = options.take(.payloadFormat)
         packet.properties.willDelayInterval = will.delay.map(MQTTMapping.seconds)
         packet.properties.payloadFormatIndicator = format?.rawValue
-        packet.properties.messageExpiryInterval = will[.expiry].map(MQTTMapping.seconds)
+        packet.properties.messageExpiryInterval = options.take(.expiry).map(MQTTMapping.seconds)
         packet.properties.contentType = will.contentType
-        packet.properties.responseTopic = will[.responseTopic]
-        packet.properties.correlationData = will[.correlationData]
+        packet.properties.responseTopic = options.take(.responseTopic)
+        packet.properties.correlationData = options.take(.correlationData)
         packet.properties.userProperties = will.headers.pairs
+        try finish(options, request, version)
+        try MQTTMapping.checkText(will.body, format, request)
         return packet
     }
 
-    // Not by OptionReader: the error is about the connect request, which is the one that leaves the option out.
-    private static func checkOptions(
-        _ will: Will,
+    /// Refuses the first option that was not taken.
+    ///
+    /// The error is about the connect request, which is the one that can leave the option out.
+    private static func finish(
+        _ options: consuming OptionReader,
         _ request: Request,
         _ version: MQTTVersion
     ) throws(WaybillError) {
-        let known: [OptionName] =
-            version == .v5
-            ? [.retained, .payloadFormat, .expiry, .responseTopic, .correlationData] : [.retained]
-        for option in will.command.options where !known.contains(option) {
-            let name = MQTTMapping.name(of: version)
+        let name = MQTTMapping.name(of: version)
+        do {
+            try options.finish(for: name)
+        } catch {
+            guard let option = error.option else { throw error }
             throw .unsupported(option, "\(name) does not support \(option) for a will", in: request)
         }
     }

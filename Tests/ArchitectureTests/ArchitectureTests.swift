@@ -216,6 +216,8 @@ import Testing
         // Event types that the app names. The stream compares their bytes.
         ("SSEOptions.swift", "OptionKey<Set<String>>"), ("SSEOptions.swift", "types: Set<String>"),
         ("SSEStream.swift", "eventTypes: Set<String>?"),
+        // The comparison of their bytes.
+        ("OptionKey.swift", "value as? Set<String>"),
         // Words in the error texts of a server.
         ("STOMPMapping.swift", ".lowercased()"), ("STOMPMapping.swift", "text(of: frame).contains"),
     ]

@@ -108,15 +108,43 @@ import WaybillTesting
         #expect(try await iterator.next() == .text("X"))
     }
 
+    /// Makes numbers that are twice as large.
+    private struct Doubling: BodyDecoder {
+        func accepts(contentType: String?) -> Bool { true }
+        func decodes(_ type: Any.Type) -> Bool { type == Int.self }
+        func decode<Value>(_ type: Value.Type, from message: Message) throws -> Value? {
+            (Int(message.text ?? "") ?? 0) * 2 as? Value
+        }
+    }
+
+    @Test("A stream of every message has the decoders of its provider, too, and no subscription")
+    func everyMessage() async throws {
+        let mock = MockTransport()
+        mock.expect(.subscribe)
+        let provider = Provider<TestEntry>(
+            transport: mock,
+            configuration: ProviderConfiguration(decoders: [Doubling()])
+        )
+        let subscribed = try await provider.messages(.subscribe("t"))
+        let router = MessageRouter<Routed>().topic("t", Routed.number)
+        var iterator = try provider.allMessages().routed(by: router).results.makeAsyncIterator()
+        mock.push("2", to: "t")
+        #expect(try await iterator.next()?.get() == .number(4))
+        let number = try provider.allMessages().routed(
+            by: MessageRouter<String>().topic("t") { (point: Point) in "\(point)" }
+        )
+        mock.push("2", to: "t")
+        var others = number.results.makeAsyncIterator()
+        guard case .failure(let error) = try await others.next() else {
+            Issue.record("no decoder makes a point")
+            return
+        }
+        #expect(error.code == .decodingFailed && error.topic == "t" && error.command == nil)
+        subscribed.cancel()
+    }
+
     @Test("The decoders of the provider that subscribed decode the bodies")
     func decoders() async throws {
-        struct Doubling: BodyDecoder {
-            func accepts(contentType: String?) -> Bool { true }
-            func decodes(_ type: Any.Type) -> Bool { type == Int.self }
-            func decode<Value>(_ type: Value.Type, from message: Message) throws -> Value? {
-                (Int(message.text ?? "") ?? 0) * 2 as? Value
-            }
-        }
         let mock = MockTransport()
         mock.expect(.subscribe)
         let provider = Provider<TestEntry>(

@@ -8,6 +8,8 @@ extension OptionName {
     fileprivate static let priority = OptionKey<Int>("priority")
     /// It is spelled like the one before, and is another one.
     fileprivate static let otherPriority = OptionKey<Int>("priority")
+    /// Several texts.
+    fileprivate static let words = OptionKey<Set<String>>("words")
     /// One that must not be left out.
     fileprivate static let essential = OptionKey<Bool>("essential", canBeOmitted: false)
 }
@@ -16,6 +18,8 @@ extension SendOption {
     fileprivate static func priority(_ level: Int) -> Self { Self(.priority, level) }
 
     fileprivate static func otherPriority(_ level: Int) -> Self { Self(.otherPriority, level) }
+
+    fileprivate static func words(_ words: Set<String>) -> Self { Self(.words, words) }
 
     fileprivate static var essential: Self { Self(.essential, true) }
 }
@@ -96,6 +100,10 @@ private struct StrictTransport: Transport {
         let command = EntryCommand.send(.responseTopic(composed))
         #expect(command != .send(.responseTopic(decomposed)))
         #expect(command == .send(.responseTopic("caf\u{E9}")))
+        let words = SendOption.words([composed, "b"])
+        #expect(words != .words([decomposed, "b"]) && words != .words([composed]))
+        #expect(words == .words(["b", "caf\u{E9}"]))
+        #expect(words.hashValue == SendOption.words(["b", "caf\u{E9}"]).hashValue)
     }
 
     @Test("The command is small, since every message carries one")

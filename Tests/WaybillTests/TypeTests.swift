@@ -187,6 +187,71 @@ private struct Stranger: Sendable {}
         #expect(try await iterator.next() == FareProto(cents: 1))
     }
 
+    @Test("Raw messages come by their type, too, after the interceptors and undecoded")
+    func rawMessages() async throws {
+        struct Louder: Interceptor {
+            func receive(
+                _ message: Message,
+                context: InterceptorContext
+            ) async throws -> Message {
+                var louder = message
+                louder.body = Payload((message.text ?? "").uppercased())
+                return louder
+            }
+        }
+        let mock = MockTransport().expect(.subscribe)
+        for shop in [shop(mock), shop(mock).intercepted(Louder())] {
+            let messages = try await shop.messages(.priceFeed, as: Message.self)
+            let typed: Messages<Message> = try await shop.messages(TypedEntry(.priceFeed))
+            var iterators = [messages.makeAsyncIterator(), typed.makeAsyncIterator()]
+            mock.push(
+                Message(
+                    topic: "shop/prices",
+                    body: "not json",
+                    headers: ["k": "v"],
+                    contentType: "text/plain"
+                )
+            )
+            for index in iterators.indices {
+                let message = try #require(try await iterators[index].next())
+                #expect(message.text?.lowercased() == "not json")
+                #expect(message.contentType == "text/plain" && message.headers["k"] == "v")
+            }
+        }
+    }
+
+    private func shop(_ mock: MockTransport) -> Provider<ShopEntry> { Provider(transport: mock) }
+
+    @Test("A handler takes values of a decoder of one's own, of a reply and of messages")
+    func handlers() async throws {
+        let mock = MockTransport().expect(.subscribe)
+            .expect(.send, .reply(Payload([8, 9]), contentType: "application/x-protobuf"))
+        let shop = protobufShop(mock)
+        let fares = LockedBox<[UInt8?]>([])
+        shop.request(of: FareProto.self, entry: .say("a")) { result in
+            fares.change { $0.append((try? result.get())?.cents) }
+        }
+        try await waitUntil { fares.value == [9] }
+        let prices = LockedBox<[UInt8?]>([])
+        let feed = shop.request(of: FareProto.self, entry: .priceFeed) { result in
+            prices.change { $0.append((try? result.get())?.cents) }
+        }
+        try await waitUntil { mock.subscriptionCount == 1 }
+        let updates = LockedBox<[UInt8?]>([])
+        let subscription = shop.subscribe(of: FareProto.self, entry: .priceFeed) { update in
+            if case .message(let fare) = update { updates.change { $0.append(fare.cents) } }
+            if case .failure = update { updates.change { $0.append(nil) } }
+        }
+        try await waitUntil { mock.subscriptionCount == 2 }
+        for bytes in [[8, 1], [1], [8, 2]] as [[UInt8]] {
+            mock.push(Payload(bytes), to: "shop/prices", contentType: "application/x-protobuf")
+        }
+        try await waitUntil { prices.value.count == 3 && updates.value.count == 3 }
+        #expect(prices.value == [1, nil, 2] && updates.value == [1, nil, 2])
+        feed.cancel()
+        subscription.cancel()
+    }
+
     private func sent(
         _ body: EntryBody,
         _ encoders: any BodyEncoder...

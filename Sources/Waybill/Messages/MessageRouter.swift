@@ -119,7 +119,7 @@ extension Messages where Element == Message {
     ///
     /// - Parameters:
     ///   - router: The routes.
-    ///   - decoders: The decoders of bodies; nil for those of the provider that subscribed, or JSON where none did.
+    ///   - decoders: The decoders of bodies; nil for those of the provider that made the stream, or JSON where none did.
     /// - Returns: The same messages, each with the type of its route.
     public func routed<Value>(
         by router: MessageRouter<Value>,

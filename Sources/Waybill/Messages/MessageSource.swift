@@ -348,19 +348,19 @@ final class MessageHandle: Sendable {
         self.transport.withLock { $0 = transport }
     }
 
-    /// Remembers the topic of the subscription, for errors, and what the provider adds.
+    /// Remembers topic and command of the subscription, for errors, and what the provider adds.
     func come(from origin: MessageOrigin) {
         self.origin.withLock { $0 = origin }
     }
 
-    /// The decoders of the provider that subscribed; nil if none did.
+    /// The decoders of the provider that made the stream; nil if none did.
     var decoders: [any BodyDecoder]? { origin.withLock { $0?.decoders } }
 
     /// The same error; topic and command of the subscription are added where it has none.
     @usableFromInline
     func located(_ error: WaybillError) -> WaybillError {
         guard let origin = origin.withLock({ $0 }) else { return error }
-        return error.about(topic: origin.topic, command: "subscribe")
+        return error.about(topic: origin.topic, command: origin.command)
     }
 
     /// Reports a skipped message to observers.

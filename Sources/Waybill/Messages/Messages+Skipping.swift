@@ -69,9 +69,11 @@ extension Messages {
     }
 }
 
-/// The origin of the messages of a provider's subscription.
+/// The origin of the messages of a provider.
 struct MessageOrigin: Sendable {
+    /// The topic and the command of the subscription; nil for a stream of every message.
     let topic: String?
+    let command: String?
     /// The source to which skipped messages are reported, as long as messages can arrive.
     var events: TransportEventSource?
     /// The decoders of the provider.

@@ -1,3 +1,5 @@
+import WireCore
+
 /// The name of an option: what errors show, and what ``UnsupportedPolicy`` takes.
 ///
 /// Two names are equal if they are the same object: a name that is spelled alike in another module is another one.
@@ -143,7 +145,10 @@ private final class TypedBox<Value: Hashable & Sendable>: OptionBox, @unchecked 
         let other = unsafeDowncast(other, to: TypedBox<Value>.self).value
         // Two texts that look alike may differ for a peer.
         if let own = value as? String, let other = other as? String {
-            return own.utf8.elementsEqual(other.utf8)
+            return own.hasSameBytes(as: other)
+        }
+        if let own = value as? Set<String>, let other = other as? Set<String> {
+            return Set(own.map(WireName.init)) == Set(other.map(WireName.init))
         }
         return value == other
     }

@@ -28,13 +28,7 @@ extension RequestRunner {
     /// Subscribes.
     func messages(of request: Request) async throws -> Messages<Message> {
         let messages = try await subscribe(request)
-        messages.handle.come(
-            from: MessageOrigin(
-                topic: request.topic,
-                events: interception.eventSource,
-                decoders: configuration.decoders
-            )
-        )
+        messages.handle.come(from: origin(topic: request.topic, command: request.command.name))
         return intercepted(messages, of: request)
     }
 
@@ -54,7 +48,17 @@ extension RequestRunner {
     /// Every message that arrives at the transport.
     func allMessages(_ policy: BufferPolicy) throws(WaybillError) -> Messages<Message> {
         let messages = try transport.allMessages(policy)
+        messages.handle.come(from: origin(topic: nil, command: nil))
         return intercepted(messages, of: Request(topic: nil, command: .subscribe))
+    }
+
+    private func origin(topic: String?, command: String?) -> MessageOrigin {
+        MessageOrigin(
+            topic: topic,
+            command: command,
+            events: interception.eventSource,
+            decoders: configuration.decoders
+        )
     }
 
     /// The same messages, which pass the interceptors before a consumer gets them.
