@@ -148,7 +148,7 @@ final class MQTTSubscriptions: Sendable {
             let timeout = request.command[.timeout]
             for batch in requests.packets(within: limits, stated: configuration.filtersPerPacket) {
                 var request = request
-                request.topics = [batch[0].filter]
+                request.topics = [EntryTopic(batch[0].filter)]
                 _ = ask(batch, request, timeout, since: events.timestamp, over: connection)
             }
             var granted = QoS.exactlyOnce

@@ -30,11 +30,11 @@ struct MockSubscriptions<Feed: Sendable>: Sendable {
     ///   - rules: The rules of the mock.
     /// - Returns: The subscriptions that had one of the topics.
     mutating func removeAll(of request: Request, by rules: any MockRules) -> [Subscription] {
-        let ended = Set(request.topics.map { WireName($0) })
+        let ended = Set(request.topics.map { WireName($0.name) })
         let shareName = { (one: Request) in rules.shareName(of: one.command).map { WireName($0) } }
         let isMeant = { (one: Subscription) in
             shareName(one.request) == shareName(request)
-                && one.request.topics.contains { ended.contains(WireName($0)) }
+                && one.request.topics.contains { ended.contains(WireName($0.name)) }
         }
         defer { all.removeAll(where: isMeant) }
         return all.filter(isMeant)
@@ -49,7 +49,7 @@ struct MockSubscriptions<Feed: Sendable>: Sendable {
 
     /// Finds the subscriptions that get a message, and holds the copies that are to be acknowledged.
     mutating func take(_ message: Message, by rules: any MockRules) -> [(Feed, Message)] {
-        all.filter { one in one.request.topics.contains { rules.matches($0, message.topic) } }
+        all.filter { one in one.request.topics.contains { rules.matches($0.name, message.topic) } }
             .map { one in
                 var copy = message
                 if rules.waitsForAcknowledgement(one.request.command) {

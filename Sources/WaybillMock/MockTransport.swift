@@ -406,8 +406,8 @@ public final class MockTransport: Transport, ImmediateTransport {
 
     private func end(_ subscriptions: [Subscriptions.Subscription], _ error: WaybillError?) {
         for one in subscriptions {
-            for filter in one.request.topics {
-                report(.subscriptionEnded(topic: filter, cause: error))
+            for topic in one.request.topics {
+                report(.subscriptionEnded(topic: topic.name, cause: error))
             }
             one.feed.finish(throwing: error)
         }

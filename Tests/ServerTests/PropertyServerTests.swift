@@ -246,7 +246,7 @@ struct PropertyServerTests {
         let topic = "\(root)/subscribe"
         _ = try await provider.messages(
             .subscribe(
-                topics: [topic],
+                topics: [EntryTopic(topic)],
                 headers: ["k": "v"],
                 qos: .atLeastOnce,
                 options: server.hasShares ? [.shareName("g")] : []
@@ -254,7 +254,7 @@ struct PropertyServerTests {
         )
         try await provider.request(
             .unsubscribe(
-                topics: [topic],
+                topics: [EntryTopic(topic)],
                 headers: ["k": "v"],
                 options: server.hasShares ? [.shareName("g")] : []
             )

@@ -22,10 +22,10 @@ struct SeveralTopicsTests {
             }
         }
 
-        var topics: [String] {
+        var topics: [EntryTopic] {
             switch self {
             case .all: ["/topic/sport", "/topic/weather"]
-            case .publish(_, let topic): [topic]
+            case .publish(_, let topic): [EntryTopic(topic)]
             }
         }
 
@@ -161,6 +161,81 @@ struct SeveralTopicsTests {
             #expect(try await iterator.next()?.text == "b")
             await transport.shutdown()
         }
+    }
+
+    @Test(
+        "Each topic may have a quality of service of its own, also after a lost connection",
+        arguments: ["MQTT 5", "MQTT 3.1.1"]
+    )
+    func qualities(_ name: String) async throws {
+        let bench = LoopbackBench()
+        let transport = try Self.transport(name, bench)
+        let provider = Provider<AnyEntry>(transport: transport)
+        let messages = try await provider.messages(
+            .subscribe(
+                topics: [
+                    EntryTopic("a", qos: .atMostOnce), "b", EntryTopic("c", qos: .exactlyOnce),
+                ],
+                qos: .atLeastOnce
+            )
+        )
+        #expect(messages.grantedQoS == .atMostOnce)
+        var iterator = messages.makeAsyncIterator()
+        func exchange() async throws {
+            let expected: [(String, QoS)] = [
+                ("a", .atMostOnce), ("b", .atLeastOnce), ("c", .exactlyOnce),
+            ]
+            for (topic, qos) in expected {
+                try await provider.request(.send(topic: topic, qos: .exactlyOnce))
+                let message = try await iterator.next()
+                #expect(message?.topic == topic && message?.qos == qos)
+            }
+        }
+        try await exchange()
+        let own = ConnectionCount(transport)
+        try await waitUntil { own.value == 1 }
+        bench.broker.dropConnections()
+        try await waitUntil(moving: { bench.clock.advance(by: .milliseconds(100)) }) {
+            own.value == 2
+        }
+        try await exchange()
+        await transport.shutdown()
+    }
+
+    @Test("One that a protocol lacks is refused by its name, and lowered where the app allows it")
+    func loweredQuality() async throws {
+        let mock = MockTransport(like: .stomp).expect(.subscribe)
+        let provider = Provider<AnyEntry>(transport: mock)
+        let entry = AnyEntry.subscribe(
+            topics: ["/topic/a", EntryTopic("/topic/b", qos: .exactlyOnce)]
+        )
+        let error = await expectError(.unsupported) { try await provider.messages(entry) }
+        #expect(error?.option == .qos && error?.topic == "/topic/b")
+        _ = try await provider.whenUnsupported(.ignore([.qos])).messages(entry)
+        let request = try #require(mock.requests.last)
+        #expect(request.topics == ["/topic/a", EntryTopic("/topic/b", qos: .atLeastOnce)])
+        #expect(request.command.qos == .atMostOnce)
+    }
+
+    @Test("That of a single topic is that of the command")
+    func singleQuality() async throws {
+        let mock = MockTransport().expect(.subscribe)
+        let provider = Provider<AnyEntry>(transport: mock)
+        _ = try await provider.messages(
+            .subscribe(topics: [EntryTopic("a", qos: .exactlyOnce)], qos: .atMostOnce)
+        )
+        var request = try #require(mock.requests.last)
+        #expect(request.topic == "a" && request.topics == ["a"])
+        #expect(request.command.qos == .exactlyOnce)
+        request.topics = [EntryTopic("b", qos: .atLeastOnce)]
+        #expect(request.command.qos == .atLeastOnce && request.topics == ["b"])
+        request.topics = [EntryTopic("c?key", qos: .exactlyOnce), "d"]
+        #expect(request.command.qos == .atLeastOnce)
+        #expect("\(request)" == "subscribe c (QoS 2) d")
+        request.topic = "e"
+        #expect(request.topics == [EntryTopic("e", qos: .exactlyOnce), "d"])
+        let (composed, decomposed) = (EntryTopic("caf\u{E9}"), EntryTopic("cafe\u{301}"))
+        #expect(composed != decomposed && composed == "caf\u{E9}")
     }
 
     @Test("An event stream has one topic, and says so")

@@ -88,7 +88,7 @@ struct FiltersPerPacketTests {
         }
         let (transport, script, messages) = try await reconnecting(steps, filtersPerPacket: 4)
         try await waitUntil { "\(transport.states.current)" == "connected" }
-        let names = Self.topics.map { String(decoding: [$0], as: UTF8.self) }
+        let names = Self.topics.map { EntryTopic(String(decoding: [$0], as: UTF8.self)) }
         try await Provider<AnyEntry>(transport: transport)
             .request(AnyEntry(topics: names, command: .unsubscribe))
         #expect(script.isComplete && script.failures == [])

@@ -32,7 +32,7 @@ struct ServerLimitTests {
         let (transport, _) = try scripted([script], version: .v5) { bare(&$0) }
         let provider = Provider<AnyEntry>(transport: transport)
         let messages = try await provider.messages(
-            .subscribe(topics: Self.topics, qos: .atLeastOnce)
+            .subscribe(topics: Self.topics.map { EntryTopic($0) }, qos: .atLeastOnce)
         )
         #expect(messages.grantedQoS == .atMostOnce)
         #expect(script.failures == [])
@@ -55,7 +55,7 @@ struct ServerLimitTests {
         let provider = Provider<AnyEntry>(transport: transport)
         try await provider.request(.connect)
         let error = await #expect(throws: WaybillError.self) {
-            try await provider.request(.unsubscribe(topics: Self.topics))
+            try await provider.request(.unsubscribe(topics: Self.topics.map { EntryTopic($0) }))
         }
         #expect(error?.topic == Self.topics[1], "the first refusal")
         #expect(script.isComplete)

@@ -31,6 +31,26 @@ struct SubscribeBatchTests {
         await transport.shutdown()
     }
 
+    @Test("One SUBSCRIBE for topics with different qualities of service, and the last byte tells")
+    func qualities() async throws {
+        let script = ScriptedByteStream.accepted(
+            .expect(("82 0E 0001 0001 61 00 0001 62 01 0001 63 02" as Hex).bytes),
+            .reply(("90 05 0001 00 01 02" as Hex).bytes)
+        )
+        let (transport, _) = try scripted([script])
+        let provider = Provider<AnyEntry>(transport: transport)
+        let messages = try await provider.messages(
+            .subscribe(
+                topics: [
+                    EntryTopic("a", qos: .atMostOnce), "b", EntryTopic("c", qos: .exactlyOnce),
+                ],
+                qos: .atLeastOnce
+            )
+        )
+        #expect(messages.grantedQoS == .atMostOnce && script.failures == [])
+        await transport.shutdown()
+    }
+
     @Test("A refused filter fails the call, and the granted one is left")
     func refused() async throws {
         let script = ScriptedByteStream.accepted(

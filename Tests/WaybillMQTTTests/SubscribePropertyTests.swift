@@ -103,7 +103,7 @@ struct SubscribePropertyTests {
             .reply(suback.bytes)
         )
         let entry = AnyEntry.subscribe(
-            topics: topics,
+            topics: topics.map { EntryTopic($0) },
             headers: headers,
             qos: .atLeastOnce,
             options: options
@@ -147,7 +147,7 @@ struct SubscribePropertyTests {
         )
         try await provider.request(.connect)
         let receipt = try await provider.request(
-            .unsubscribe(topics: topics, headers: headers, options: options)
+            .unsubscribe(topics: topics.map { EntryTopic($0) }, headers: headers, options: options)
         )
         #expect(receipt.reason == (topics.count == 2 ? "No subscription existed (0x11)" : nil))
         #expect(script.failures == [])

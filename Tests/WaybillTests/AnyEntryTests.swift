@@ -63,10 +63,10 @@ struct AnyEntryTests {
             }
         }
 
-        var topics: [String] {
+        var topics: [EntryTopic] {
             switch self {
             case .lamps: ["lamps/+", "dimmers/+"]
-            case .turnOn: topic.map { [$0] } ?? []
+            case .turnOn: topic.map { [EntryTopic($0)] } ?? []
             }
         }
 
@@ -132,7 +132,7 @@ struct AnyEntryTests {
         }
 
         var topic: String? { read("t") }
-        var topics: [String] { read(["t"]) }
+        var topics: [EntryTopic] { read(["t"]) }
         var command: EntryCommand { read(.send) }
         var body: EntryBody { read(.text("x")) }
         var headers: Headers { read([:]) }

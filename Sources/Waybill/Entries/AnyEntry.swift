@@ -14,7 +14,7 @@ public struct AnyEntry: EntryType {
     /// The MQTT topic name or filter, STOMP destination, or path of an event stream; nil for commands without a topic.
     public var topic: String?
     /// The topics to subscribe to or to unsubscribe from; only ``topic`` unless others were given.
-    public var topics: [String]
+    public var topics: [EntryTopic]
     /// The command to carry out.
     public var command: EntryCommand
     /// The body to send.
@@ -29,15 +29,15 @@ public struct AnyEntry: EntryType {
     /// Makes an entry; each parameter has the meaning of the property of the same name.
     public init(
         topic: String? = nil,
-        topics: [String]? = nil,
+        topics: [EntryTopic]? = nil,
         command: EntryCommand,
         body: EntryBody = .none,
         headers: Headers = [:],
         needsToken: Bool = true,
         retry: RetryPolicy? = nil
     ) {
-        self.topic = topic ?? topics?.first
-        self.topics = topics ?? topic.map { [$0] } ?? []
+        self.topic = topic ?? topics?.first?.name
+        self.topics = topics ?? topic.map { [EntryTopic($0)] } ?? []
         self.command = command
         self.body = body
         self.headers = headers
@@ -89,7 +89,7 @@ public struct AnyEntry: EntryType {
         qos: QoS = .atMostOnce,
         _ options: SubscribeOption...
     ) -> AnyEntry {
-        subscribe(topics: [topic], headers: headers, qos: qos, options: options)
+        subscribe(topics: [EntryTopic(topic)], headers: headers, qos: qos, options: options)
     }
 
     /// Subscribes to several topics or filters at once; see ``EntryType/topics``.
@@ -97,11 +97,11 @@ public struct AnyEntry: EntryType {
     /// - Parameters:
     ///   - topics: The topics or filters.
     ///   - headers: The headers to send.
-    ///   - qos: The highest quality of service wanted.
+    ///   - qos: The highest quality of service wanted for topics without one of their own.
     ///   - options: The options.
     /// - Returns: The entry.
     public static func subscribe(
-        topics: [String],
+        topics: [EntryTopic],
         headers: Headers = [:],
         qos: QoS = .atMostOnce,
         options: [SubscribeOption] = []
@@ -126,7 +126,7 @@ public struct AnyEntry: EntryType {
     ///   - options: The options.
     /// - Returns: The entry.
     public static func unsubscribe(
-        topics: [String],
+        topics: [EntryTopic],
         headers: Headers = [:],
         options: [UnsubscribeOption] = []
     ) -> AnyEntry {
@@ -153,6 +153,6 @@ public struct AnyEntry: EntryType {
 extension AnyEntry: CustomStringConvertible, Unmirrored {
     /// Command and topics, without the queries of the topics.
     public var description: String {
-        ([command.name] + topics.map { $0.withoutQuery.escaped }).joined(separator: " ")
+        ([command.name] + topics.map(\.description)).joined(separator: " ")
     }
 }

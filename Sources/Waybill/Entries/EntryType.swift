@@ -41,8 +41,8 @@ public protocol EntryType: Sendable {
     /// One call subscribes to all of them, and one sequence delivers their messages. MQTT sends one SUBSCRIBE, STOMP
     /// one frame for each destination. When the server refuses one topic, the call fails with that topic and the others
     /// are unsubscribed. An `unsubscribe` ends the subscriptions to all of them. An event stream has one topic: several
-    /// are `unsupported`.
-    var topics: [String] { get }
+    /// are `unsupported`. Each topic may have a quality of service of its own: see ``EntryTopic``.
+    var topics: [EntryTopic] { get }
 
     /// The command to carry out.
     var command: EntryCommand { get }
@@ -76,7 +76,7 @@ extension EntryType {
     public var needsToken: Bool { true }
 
     /// The topic alone, or none.
-    public var topics: [String] { topic.map { [$0] } ?? [] }
+    public var topics: [EntryTopic] { topic.map { [EntryTopic($0)] } ?? [] }
 
     /// Nil: the interceptors decide.
     public var retry: RetryPolicy? { nil }

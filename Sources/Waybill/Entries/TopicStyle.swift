@@ -204,11 +204,12 @@ private struct TopicRenaming: Interceptor {
             guard let answers = request.command[.responseTopic] else { return }
             request.command[.responseTopic] = try style.destination(ofReplies: answers)
         case .subscribe, .unsubscribe:
-            var names: [String] = []
-            for topic in request.topics {
-                names.append(try style.destination(of: topic, allowsWildcards: true))
+            var topics = request.topics
+            for index in topics.indices {
+                let name = topics[index].name
+                topics[index].name = try style.destination(of: name, allowsWildcards: true)
             }
-            request.topics = names
+            request.topics = topics
         case .connect, .ack, .nack, .disconnect, .other: break
         }
     }

@@ -68,7 +68,12 @@ extension Request {
         switch omission.option {
         case .headers: headers = [:]
         case .contentType: contentType = nil
-        case .qos: command.qos = min(command.qos, omission.supportedQoS)
+        case .qos:
+            command.qos = min(command.qos, omission.supportedQoS)
+            guard hasSeveralTopics else { break }
+            topics = topics.map { topic in
+                EntryTopic(topic.name, qos: topic.qos.map { min($0, omission.supportedQoS) })
+            }
         default: break
         }
         command.omit(omission.option)

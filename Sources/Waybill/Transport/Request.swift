@@ -26,41 +26,47 @@ public struct Request: Sendable {
     private var box: RareBox?
 
     private final class RareBox: Sendable {
-        let furtherTopics: [String]
+        /// All topics where there are several, else none.
+        let topics: [EntryTopic]
         let retry: RetryPolicy?
 
-        private init(_ furtherTopics: [String], _ retry: RetryPolicy?) {
-            self.furtherTopics = furtherTopics
+        private init(_ topics: [EntryTopic], _ retry: RetryPolicy?) {
+            self.topics = topics
             self.retry = retry
         }
 
         // A failable initializer would allocate the object before it fails.
-        static func holding(_ furtherTopics: [String], _ retry: RetryPolicy?) -> RareBox? {
-            guard !furtherTopics.isEmpty || retry != nil else { return nil }
-            return RareBox(furtherTopics, retry)
+        static func holding(_ topics: [EntryTopic], _ retry: RetryPolicy?) -> RareBox? {
+            guard topics.count > 1 || retry != nil else { return nil }
+            return RareBox(topics.count > 1 ? topics : [], retry)
         }
     }
 
     /// The topics of a `subscribe` or an `unsubscribe`: ``topic``, and then the others where there are several.
     ///
-    /// Setting them sets ``topic``, too. A transport without subscriptions to several topics refuses them with
-    /// `unsupported`.
-    public var topics: [String] {
-        get { (topic.map { [$0] } ?? []) + (box?.furtherTopics ?? []) }
+    /// Setting them sets ``topic``, too. The quality of service of a single one becomes that of ``command``. A transport
+    /// without subscriptions to several topics refuses them with `unsupported`.
+    public var topics: [EntryTopic] {
+        get {
+            guard let topic else { return box?.topics ?? [] }
+            guard let box, let first = box.topics.first else { return [EntryTopic(topic)] }
+            return [EntryTopic(topic, qos: first.qos)] + box.topics.dropFirst()
+        }
         set {
-            topic = newValue.first
-            box = .holding(Array(newValue.dropFirst()), box?.retry)
+            topic = newValue.first?.name
+            box = .holding(newValue, box?.retry)
+            if newValue.count == 1, let qos = newValue[0].qos { command.qos = qos }
         }
     }
 
     /// Whether the request has more than one topic.
-    package var hasSeveralTopics: Bool { !(box?.furtherTopics.isEmpty ?? true) }
+    package var hasSeveralTopics: Bool { !(box?.topics.isEmpty ?? true) }
 
-    /// Returns one request for each distinct topic.
+    /// Returns one request for each distinct topic, with the topic's quality of service.
     package var partsByTopic: [Request] {
         guard hasSeveralTopics else { return [self] }
         var seen: Set<WireName> = []
-        return topics.filter { seen.insert(WireName($0)).inserted }.map { topic in
+        return topics.filter { seen.insert(WireName($0.name)).inserted }.map { topic in
             var part = self
             part.topics = [topic]
             return part
@@ -134,18 +140,18 @@ extension Request {
     ) throws(WaybillError) -> Request {
         // Assembled at the end, and not in an initializer: an initializer that can still fail copies the value instead
         // of moving it.
-        let command = entry.command
+        var command = entry.command
         var topic = entry.topic
-        var further: [String] = []
+        var topics: [EntryTopic] = []
         let mayHaveSeveralTopics =
             switch command.code {
             case .subscribe, .unsubscribe: true
             case .connect, .send, .ack, .nack, .disconnect, .other: false
             }
         if mayHaveSeveralTopics {
-            let topics = entry.topics
-            topic = topics.first
-            if topics.count > 1 { further = Array(topics.dropFirst()) }
+            topics = entry.topics
+            topic = topics.first?.name
+            if topics.count == 1, let qos = topics[0].qos { command.qos = qos }
         }
         if command.needsTopic, topic == nil {
             throw WaybillError(
@@ -180,7 +186,7 @@ extension Request {
             headers,
             expectsReply: answer == .reply,
             needsToken: entry.needsToken,
-            .holding(further, entry.retry)
+            .holding(topics, entry.retry)
         )
     }
 
@@ -193,7 +199,7 @@ extension Request: CustomStringConvertible {
     /// Command, topic and length; never content, header values, credentials or the query of a topic.
     public var description: String {
         var text = command.name
-        for topic in topics { text += " \(topic.withoutQuery.escaped)" }
+        for topic in topics { text += " \(topic)" }
         if !body.isEmpty { text += " (\(body))" }
         if !headers.isEmpty { text += " headers \(headers)" }
         return text

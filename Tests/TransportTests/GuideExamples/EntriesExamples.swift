@@ -34,10 +34,10 @@ struct EntriesExamples {
             }
         }
 
-        var topics: [String] {
+        var topics: [EntryTopic] {
             switch self {
-            case .everything: ["orders/+", "stock/#", "alerts"]
-            default: topic.map { [$0] } ?? []
+            case .everything: ["orders/+", "stock/#", EntryTopic("alerts", qos: .exactlyOnce)]
+            default: topic.map { [EntryTopic($0)] } ?? []
             }
         }
 
@@ -77,7 +77,8 @@ struct EntriesExamples {
         #expect(try await iterator.next()?.text == "1")
         #expect(try await iterator.next()?.text == "2")
         try await provider.request(.close)
-        #expect(mock.requests[3].topics == ["orders/+", "stock/#", "alerts"])
+        let alerts = EntryTopic("alerts", qos: .exactlyOnce)
+        #expect(mock.requests[3].topics == ["orders/+", "stock/#", alerts])
         #expect(mock.requests[2].command[.timeout] == .seconds(60))
     }
 
@@ -109,7 +110,10 @@ struct EntriesExamples {
         let provider = Provider<AnyEntry>(transport: mock).topicStyle(dotted)
         try await provider.request(AnyEntry(ShopEntry.pay))
         _ = try await provider.messages(AnyEntry(ShopEntry.everything))
-        let topics = [["/app/payments"], ["/topic/orders.*", "/topic/stock.**", "/topic/alerts"]]
+        let alerts = EntryTopic("/topic/alerts", qos: .exactlyOnce)
+        let topics: [[EntryTopic]] = [
+            ["/app/payments"], ["/topic/orders.*", "/topic/stock.**", alerts],
+        ]
         #expect(mock.requests.map(\.topics) == topics)
     }
 

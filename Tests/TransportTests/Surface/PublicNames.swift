@@ -51,6 +51,7 @@ enum PublicNames {
         DisconnectOption.self,
         EntryBody.self,
         EntryCommand.self,
+        EntryTopic.self,
         (any EntryType).self,
         EnqueuedRequest.self,
         (any PeerRefusal).self,

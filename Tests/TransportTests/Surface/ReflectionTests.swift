@@ -166,6 +166,7 @@ struct ReflectionTests {
                     headers: headers("entry")
                 )
             ),
+            ("EntryTopic", EntryTopic(path, qos: .exactlyOnce)),
             ("InterceptorContext", InterceptorContext(command: "send", topic: path)),
             ("Message", message), ("Receipt", receipt), ("StoredMessage", stored),
             ("StoredOption", stored.options[0]), ("Value", stored.options[1].value),
