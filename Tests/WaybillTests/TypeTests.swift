@@ -187,6 +187,51 @@ private struct Stranger: Sendable {}
         #expect(try await iterator.next() == FareProto(cents: 1))
     }
 
+    @Test("Property lists, beside JSON and alone, in the formats that there are")
+    func propertyLists() async throws {
+        let type = "application/x-plist"
+        let mock = MockTransport().expect(.subscribe).expect(.send)
+        let shop = propertyListShop(mock)
+        let fares = try await shop.messages(.priceFeed, as: Fare.self)
+        var iterator = fares.makeAsyncIterator()
+        for format in [PropertyListDecoder.PropertyListFormat.binary, .xml] {
+            let encoder = PropertyListBodyEncoder {
+                let encoder = PropertyListEncoder()
+                encoder.outputFormat = format
+                return encoder
+            }
+            let body = try #require(try encoder.encode(Fare(cents: 7)))
+            let start = format == .xml ? "<?xml" : "bplist00"
+            #expect(String(decoding: body.bytes, as: UTF8.self).hasPrefix(start))
+            mock.push(body, to: "shop/prices", contentType: "Application/X-Plist; charset=binary")
+            #expect(try await iterator.next() == Fare(cents: 7))
+            // Without a content type the decoder comes in its turn, after the one that accepts the message.
+            mock.push(body, to: "shop/prices")
+            #expect(try await iterator.next() == Fare(cents: 7))
+        }
+        mock.push(#"{"cents":8}"#, to: "shop/prices", contentType: "application/json")
+        #expect(try await iterator.next() == Fare(cents: 8))
+        mock.push("rubbish", to: "shop/prices", contentType: type)
+        await expectError(.decodingFailed) { try await iterator.next() }
+
+        try await shop.request(.quoteCall(Quote(from: "x")))
+        let sent = try #require(mock.requests.last)
+        #expect(sent.contentType == type)
+        let received = Message(topic: "t", body: sent.body, contentType: type)
+        #expect(
+            try PropertyListBodyDecoder().decode(Quote.self, from: received) == Quote(from: "x")
+        )
+        #expect(try PropertyListBodyEncoder().encode(Stranger()) == nil)
+        #expect(!PropertyListBodyDecoder().decodes(Stranger.self))
+        #expect(!PropertyListBodyDecoder().decodes(Shown.self))
+        #expect(try PropertyListBodyDecoder().decode(Stranger.self, from: received) == nil)
+        #expect(!PropertyListBodyDecoder().accepts(contentType: "application/x-plists"))
+        await expectError(.encodingFailed) {
+            try await Provider<TestEntry>(transport: mock)
+                .request(.send(.encoded("text", by: PropertyListBodyEncoder())))
+        }
+    }
+
     @Test("Raw messages come by their type, too, after the interceptors and undecoded")
     func rawMessages() async throws {
         struct Louder: Interceptor {

@@ -116,8 +116,7 @@ public struct JSONBodyDecoder: BodyDecoder {
     /// Accepts JSON content types, and messages without a content type.
     public func accepts(contentType: String?) -> Bool {
         guard let contentType, contentType != "application/json" else { return true }
-        let media = contentType.unicodeScalars.prefix { $0 != ";" && $0 != " " }
-        let name = String(media).asciiLowercased
+        let name = contentType.mediaType
         return name == "application/json" || name.hasByteSuffix("+json")
     }
 

@@ -1,9 +1,9 @@
 /// A conformance to `Decodable` that belongs to no actor, found at run time.
 ///
 /// The members of a type that is isolated to an actor, as all are in a module with default isolation, belong to that
-/// actor, and the type's conformance with them (SE-0470). Messages are decoded wherever they are read, so such a type is
-/// refused. A cast of the type itself would not tell: the runtime looks at the isolation only where a value is cast. It
-/// refuses the conformance on its own actor, too, only where the cast asks for a protocol that is `Sendable` as well.
+/// actor, and the type's conformance with them (SE-0470). Messages are decoded wherever they are read, so such a type
+/// is refused. A cast of the type itself would not tell: the runtime looks at the isolation only where a value is cast.
+/// It refuses the conformance on its own actor, too, only where the cast asks for a protocol that is `Sendable`.
 enum FreeDecodable {
     fileprivate protocol Witness: Sendable {}
 

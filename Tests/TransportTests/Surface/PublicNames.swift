@@ -55,6 +55,8 @@ enum PublicNames {
         (any EntryType).self,
         EnqueuedRequest.self,
         (any PeerRefusal).self,
+        PropertyListBodyDecoder.self,
+        PropertyListBodyEncoder.self,
         TypedEntry<Named, Message>.self,
         (any EventInterceptor).self,
         EventSource.self,

@@ -109,6 +109,17 @@ func protobufShop(_ transport: some Transport) -> Provider<ShopEntry> {
     )
 }
 
+/// A provider that sends property lists, and takes both.
+func propertyListShop(_ transport: some Transport) -> Provider<ShopEntry> {
+    Provider(
+        transport: transport,
+        configuration: ProviderConfiguration(
+            decoders: [JSONBodyDecoder(), PropertyListBodyDecoder()],
+            encoders: [PropertyListBodyEncoder()]
+        )
+    )
+}
+
 // MARK: Calls
 
 func types(_ shop: Provider<ShopEntry>) async throws {
