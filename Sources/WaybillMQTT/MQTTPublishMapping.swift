@@ -61,6 +61,7 @@ enum MQTTPublishMapping {
             throw .unsupported(.sentOnce, "MQTT does not support sentOnce with QoS 2", in: request)
         }
         if version == .v5 {
+            _ = options.take(.expectsReply)
             if let expiry = options.take(.expiry) {
                 properties.messageExpiryInterval = MQTTMapping.seconds(expiry)
             }
@@ -80,7 +81,11 @@ enum MQTTPublishMapping {
         version: MQTTVersion
     ) throws(WaybillError) {
         guard version == .v5 else {
-            throw MQTTMapping.unsupported("replies to a send in 3.1.1", request)
+            throw .unsupported(
+                .expectsReply,
+                "MQTT 3.1.1 does not support replies to a send",
+                in: request
+            )
         }
         let command = request.command
         guard command[.responseTopic] == nil, command[.correlationData] == nil else {

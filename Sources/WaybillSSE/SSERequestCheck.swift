@@ -52,6 +52,8 @@ package struct SSERequestCheck: Sendable {
         // Read where the answer is awaited, and by the interceptors.
         _ = options.take(.timeout)
         _ = options.take(.idempotent)
+        // The response is the reply in any case.
+        _ = options.take(.expectsReply)
         // No send waits for a connection, so that only a true one is refused.
         if request.command[.waitsForConnection] == false { _ = options.take(.waitsForConnection) }
         try options.finish(for: Self.name)

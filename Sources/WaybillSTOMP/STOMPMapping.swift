@@ -161,6 +161,7 @@ package enum STOMPMapping {
             hasLength = options.take(.contentLength)
             // Read by the interceptors, by the headers and by the queue.
             _ = options.take(.idempotent)
+            _ = options.take(.expectsReply)
             _ = options.take(.responseTopic)
             _ = options.take(.correlationData)
             _ = options.take(.waitsForConnection)

@@ -16,7 +16,8 @@ import Testing
 
     /// The options that `Waybill` itself declares, because two or more transports have them.
     private static let shared: Set<String> = [
-        "timeout", "idempotent", "responseTopic", "correlationData", "waitsForConnection",
+        "timeout", "idempotent", "expectsReply", "responseTopic", "correlationData",
+        "waitsForConnection",
         "buffering", "manualAcknowledgement", "userName", "password", "keepAlive",
         "upgradeHeaders",
     ]

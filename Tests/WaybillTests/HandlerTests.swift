@@ -191,6 +191,38 @@ import WireTestSupport
         #expect(mock.requests.allSatisfy { !$0.expectsReply })
     }
 
+    @Test("A send gives what stands for nothing at once, and a reply only where that is asked for")
+    func replies() async throws {
+        let mock = MockTransport(like: .mqtt5)
+        mock.expect(.send, topic: "a").expect(.send, topic: "b", .reply(#"{"x":1,"y":2}"#))
+        let provider = Self.provider(mock)
+        let seen = LockedBox<[String]>([])
+        provider.request(of: String.self, entry: .send(topic: "a")) { result in
+            seen.change { $0.append("text \((try? result.get()) == "")") }
+        }
+        try await waitUntil { seen.value.count == 1 }
+        provider.request(of: Point.self, entry: .send(topic: "a")) { result in
+            guard case .failure(let error as WaybillError) = result else { return }
+            seen.change {
+                $0.append("\(error.code.name) \(error.message.contains("expectsReply"))")
+            }
+        }
+        try await waitUntil { seen.value.count == 2 }
+        provider.request(of: Point.self, entry: .send(topic: "b", .expectsReply)) { result in
+            seen.change { $0.append("point \((try? result.get())?.x ?? 0)") }
+        }
+        try await waitUntil { seen.value.count == 3 }
+        #expect(seen.value == ["text true", "decodingFailed true", "point 1"])
+        #expect(mock.requests.map(\.expectsReply) == [false, false, true])
+        #expect(mock.requests.last?.command == .send(.expectsReply))
+        // A receipt has the reply, too.
+        let receipt = try await provider.request(.send(topic: "b", .expectsReply))
+        #expect(receipt.reply?.text == #"{"x":1,"y":2}"#)
+        var request = Request(topic: "b", command: .send(.expectsReply), expectsReply: true)
+        request.expectsReply = false
+        #expect(!request.expectsReply && request.command == .send)
+    }
+
     @Test("A receipt, or nothing, asks for no reply, and cannot be had of a subscription")
     func receipts() async throws {
         let mock = MockTransport().expect(.send)

@@ -277,6 +277,7 @@ private struct Stranger: Sendable {}
             fares.change { $0.append((try? result.get())?.cents) }
         }
         try await waitUntil { fares.value == [9] }
+        #expect(mock.requests.last?.expectsReply == false)
         let prices = LockedBox<[UInt8?]>([])
         let feed = shop.request(of: FareProto.self, entry: .priceFeed) { result in
             prices.change { $0.append((try? result.get())?.cents) }

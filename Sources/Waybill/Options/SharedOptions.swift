@@ -5,6 +5,8 @@ extension OptionName {
     public static let timeout = OptionKey<Duration>("timeout")
     /// Whether sending twice does no harm.
     public static let idempotent = OptionKey<Bool>("idempotent")
+    /// Whether the caller awaits the peer's reply; it cannot be left out.
+    public static let expectsReply = OptionKey<Bool>("expectsReply", canBeOmitted: false)
     /// The topic for a reply.
     public static let responseTopic = OptionKey<String>(stored: "responseTopic")
     /// The data that a reply carries back.
@@ -66,6 +68,13 @@ extension SendOption {
     ///
     /// Messages of QoS 1 and 2 are retried in any case, unless they are sent once only.
     public static var idempotent: Self { Self(.idempotent, true) }
+
+    /// The call awaits the peer's reply, which is then ``Receipt/reply``.
+    ///
+    /// ``Provider/request(_:as:)`` awaits it without this option. ``Provider/request(of:entry:_:)`` awaits it only with
+    /// the option. Where sends are HTTP requests, the response is the reply in any case. MQTT 3.1.1 has no replies:
+    /// `unsupported`.
+    public static var expectsReply: Self { Self(.expectsReply, true) }
 
     /// The topic to which the receiver sends its reply (MQTT 5's response topic, STOMP's `reply-to`).
     ///

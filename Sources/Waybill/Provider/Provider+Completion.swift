@@ -10,8 +10,9 @@ extension Provider {
     /// For a request the handler is called once. For a subscription it is called once for each message, and once more
     /// if the subscription fails.
     ///
-    /// A command without a reply, such as `connect`, gives an empty `String`, `Data`, `[UInt8]` or `Message`. A type that
-    /// a decoder makes then fails with `decodingFailed`.
+    /// A reply is awaited only with ``SendOption/expectsReply``, or where the confirmation is the reply (HTTP).
+    /// Otherwise, and for a command without a reply, such as `connect`, the result is an empty `String`, `Data`,
+    /// `[UInt8]` or `Message`. A type that a decoder makes then fails with `decodingFailed`.
     ///
     /// - Parameters:
     ///   - type: The type of the reply or of each message, as in ``request(_:as:)``. `Receipt` and `Void` ask for no
@@ -54,20 +55,16 @@ extension Provider {
         return HandlerTask(call, messages: { try await messages(entry, as: type) }).handle
     }
 
-    /// The outcome of an entry that is no subscription; a command without a reply gives an empty message.
+    /// The outcome of an entry that is no subscription; what has no reply gives an empty message.
     private func value<Value: Sendable>(
         of entry: Entry,
         as type: Value.Type
     ) async throws -> Value {
-        if entry.command.hasReply || Receipt.answers(type) {
-            return try await self.request(entry, as: type)
-        }
+        if Receipt.answers(type) { return try await self.request(entry, as: type) }
         let request = try makeRequest(entry, for: .receipt)
         try decoding.check(type, request)
-        let receipt = try await runner.perform(request)
-        return try decoding.decode(
-            type,
-            from: Message(topic: receipt.topic ?? "", headers: receipt.headers)
-        )
+        return try await runner.outcome(of: request) { message throws(WaybillError) in
+            try decoding.decode(type, from: message)
+        }
     }
 }

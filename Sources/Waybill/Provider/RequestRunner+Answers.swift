@@ -14,6 +14,39 @@ extension RequestRunner {
                 command: request.command.name
             )
         }
+        return try await value(of: reply, to: request, decode)
+    }
+
+    /// Performs a request, and decodes the reply that its receipt has; without one, an empty message.
+    ///
+    /// - Throws: `decodingFailed`, also where the request expects a reply and there is none.
+    func outcome<Value>(
+        of request: Request,
+        _ decode: (Message) throws(WaybillError) -> Value
+    ) async throws -> Value {
+        if request.expectsReply { return try await reply(to: request, decode) }
+        let receipt = try await perform(request)
+        if let reply = receipt.reply { return try await value(of: reply, to: request, decode) }
+        do {
+            return try decode(Message(topic: receipt.topic ?? "", headers: receipt.headers))
+        } catch {
+            throw WaybillError(
+                .decodingFailed,
+                request.command.hasReply
+                    ? "no reply was asked for: a send awaits one with the option expectsReply"
+                    : error.message,
+                topic: request.topic,
+                command: request.command.name,
+                underlying: error.underlying
+            )
+        }
+    }
+
+    private func value<Value>(
+        of reply: Message,
+        to request: Request,
+        _ decode: (Message) throws(WaybillError) -> Value
+    ) async throws -> Value {
         let message = try await interception.chain.receive(
             reply,
             context: interception.context(of: request)

@@ -14,8 +14,16 @@ public struct Request: Sendable {
     public var contentType: String?
     /// The headers.
     public var headers: Headers
-    /// Whether the caller wants the peer's reply, in ``Receipt/reply``.
-    public var expectsReply: Bool
+    /// Whether the caller wants the peer's reply, in ``Receipt/reply``, also by the option of that name.
+    public var expectsReply: Bool {
+        get { asksForReply || command.isSet(.expectsReply) }
+        set {
+            asksForReply = newValue
+            if !newValue { command[.expectsReply] = nil }
+        }
+    }
+    /// Whether the caller wants the reply whatever the options.
+    private var asksForReply: Bool
     /// Whether a ``TokenInterceptor`` adds its token.
     public var needsToken: Bool
     /// The interceptors of the request's provider; nil without interceptors.
@@ -99,7 +107,7 @@ public struct Request: Sendable {
         self.body = body
         self.contentType = contentType
         self.headers = headers
-        self.expectsReply = expectsReply
+        asksForReply = expectsReply
         self.needsToken = needsToken
     }
 
@@ -117,7 +125,7 @@ public struct Request: Sendable {
         body = encoded.body
         contentType = encoded.contentType
         self.headers = headers
-        self.expectsReply = expectsReply
+        asksForReply = expectsReply
         self.needsToken = needsToken
         self.box = box
     }

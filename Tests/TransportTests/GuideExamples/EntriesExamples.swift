@@ -145,5 +145,10 @@ struct EntriesExamples {
         mock.push("12.50", to: "prices")
         try await waitUntil { lines.withLock { $0 } == ["live, QoS 0", "12.50"] }
         handle.cancel()
+        let asked = Provider<AnyEntry>(transport: MockTransport().expect(.send, .reply("13.20")))
+        asked.request(of: String.self, entry: .send(topic: "price", .expectsReply)) { result in
+            lines.withLock { $0.append((try? result.get()) ?? "none") }
+        }
+        try await waitUntil { lines.withLock { $0.last } == "13.20" }
     }
 }

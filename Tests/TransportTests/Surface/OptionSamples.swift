@@ -37,7 +37,8 @@ struct OptionSample: Sendable {
     private static let message = Message.ID.named("m")
 
     private static let sends: [OptionSample] = [
-        send(.timeout(.seconds(1))), send(.idempotent), send(.responseTopic("r")),
+        send(.timeout(.seconds(1))), send(.idempotent), send(.expectsReply),
+        send(.responseTopic("r")),
         send(.correlationData([0x31])), send(.waitsForConnection),
         send(.waitsForConnection(false), value: "false"), send(.retained),
         send(.expiry(.seconds(1))), send(.payloadFormat(.text)), send(.sentOnce),
