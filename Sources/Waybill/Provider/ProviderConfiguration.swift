@@ -16,22 +16,26 @@ public struct ProviderConfiguration: Sendable {
     /// The number of enqueued entries that may be without an outcome at a time; 65,536 by default.
     ///
     /// A further entry fails with `limitExceeded`; see ``Provider/enqueue(_:)``.
-    public var maximumEnqueuedCount = 65_536
+    public var maximumEnqueuedCount: Int
     /// The number of body bytes that enqueued entries without an outcome may have together; 16 MiB by default.
     ///
     /// A single entry may exceed it.
-    public var maximumEnqueuedByteCount = 16 << 20
+    public var maximumEnqueuedByteCount: Int
 
     /// Makes a configuration; by default it decodes and encodes JSON and uses the system's clock.
     public init(
         decoders: [any BodyDecoder] = [JSONBodyDecoder()],
         encoders: [any BodyEncoder] = [JSONBodyEncoder()],
         errorType: (any Error.Type)? = nil,
-        clock: any Clock<Duration> = ContinuousClock()
+        clock: any Clock<Duration> = ContinuousClock(),
+        maximumEnqueuedCount: Int = 65_536,
+        maximumEnqueuedByteCount: Int = 16 << 20
     ) {
         self.decoders = decoders
         self.encoders = encoders
         self.errorType = errorType
         self.clock = clock
+        self.maximumEnqueuedCount = maximumEnqueuedCount
+        self.maximumEnqueuedByteCount = maximumEnqueuedByteCount
     }
 }

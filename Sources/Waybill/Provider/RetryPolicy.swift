@@ -23,7 +23,7 @@ public struct RetryPolicy: Interceptor {
     /// The longest delay that a server may ask for; a request that would have to wait longer fails.
     public var longestServerDelay: Duration
     /// The minimum wait, before ``delay``, for a busy server that names no delay; 5 seconds by default.
-    public var busyDelay = Duration.seconds(5)
+    public var busyDelay: Duration
     /// The shared budget of retries; nil for no limit.
     public var budget: RetryBudget?
     /// A further condition for requests and errors that match codes and commands.
@@ -37,6 +37,7 @@ public struct RetryPolicy: Interceptor {
     ///   - codes: The codes of errors that are retried.
     ///   - commands: The commands whose requests are retried; nil for all.
     ///   - longestServerDelay: The longest delay that a server may ask for.
+    ///   - busyDelay: The minimum wait for a busy server that names no delay.
     ///   - budget: The shared budget of retries.
     ///   - condition: A further condition for requests and errors that match codes and commands.
     public init(
@@ -45,6 +46,7 @@ public struct RetryPolicy: Interceptor {
         codes: Set<WaybillError.Code> = WaybillError.Code.retryable,
         commands: Set<EntryCommand.Kind>? = nil,
         longestServerDelay: Duration = .seconds(60),
+        busyDelay: Duration = .seconds(5),
         budget: RetryBudget? = nil,
         where condition: @escaping @Sendable (Request, WaybillError) -> Bool = { _, _ in true }
     ) {
@@ -53,6 +55,7 @@ public struct RetryPolicy: Interceptor {
         self.codes = codes
         self.commands = commands
         self.longestServerDelay = longestServerDelay
+        self.busyDelay = busyDelay
         self.budget = budget
         self.condition = condition
     }

@@ -20,17 +20,25 @@ public struct LateDeliveryPolicy: Hashable, Sendable {
     /// The time for which a message is kept; 60 seconds by default, none if it is zero.
     ///
     /// After that it is acknowledged and reported (`dropped`, `noListener`), as every message without a subscription is.
-    public var timeToLive = Duration.seconds(60)
+    public var timeToLive: Duration
     /// The number of messages that are kept; 1,024 by default.
-    public var messageLimit = 1_024
+    public var messageLimit: Int
     /// The number of bytes that the messages may take together; nil, the default, for an eighth of the transport's
     /// memory limit, and 8 MiB at most.
     ///
     /// A message counts with its body, its topic, its headers and about 400 bytes of overhead.
     public var byteLimit: Int?
 
-    /// Makes the default policy.
-    public init() {}
+    /// Makes a policy; each parameter has the meaning of the property of the same name.
+    public init(
+        timeToLive: Duration = .seconds(60),
+        messageLimit: Int = 1_024,
+        byteLimit: Int? = nil
+    ) {
+        self.timeToLive = timeToLive
+        self.messageLimit = messageLimit
+        self.byteLimit = byteLimit
+    }
 
     package static let defaultByteLimit = 8 << 20
 }

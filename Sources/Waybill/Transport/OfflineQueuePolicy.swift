@@ -17,21 +17,21 @@ public struct OfflineQueuePolicy: Hashable, Sendable {
     /// Whether the queue is used; true by default.
     ///
     /// Without the queue a send waits for the connection as any other request does, in no particular order.
-    public var isEnabled = true
+    public var isEnabled: Bool
     /// The number of sends that may wait; 1,000 by default.
-    public var messageLimit = 1_000
+    public var messageLimit: Int
     /// The number of bytes that their bodies may have together; 4 MiB by default.
-    public var byteLimit = 4 << 20
+    public var byteLimit: Int
     /// The time for which a send may wait; nil, the default, for the time limit of its acknowledgement.
     ///
     /// A message's own expiry ends the wait, too. The send then fails with `timedOut`, and was never sent.
     public var timeToLive: Duration?
     /// What happens when the queue is full; `fail` by default.
-    public var overflow = Overflow.fail
+    public var overflow: Overflow
     /// Whether sends without an acknowledgement wait, too; false by default.
     ///
     /// These are sends of QoS 0 in MQTT, and sends without a receipt in STOMP.
-    public var includesUnacknowledged = false
+    public var includesUnacknowledged: Bool
 
     /// Whether sends and subscriptions wait for a connection, also for the first one; nil, the default, for true where
     /// the transport has a store on disk (``SessionStore/isOnDisk``) and the queue is used.
@@ -44,8 +44,24 @@ public struct OfflineQueuePolicy: Hashable, Sendable {
     /// ``SendOption/waitsForConnection`` and ``SubscribeOption/waitsForConnection`` come first.
     public var waitsForConnection: Bool?
 
-    /// Makes the default policy.
-    public init() {}
+    /// Makes a policy; each parameter has the meaning of the property of the same name.
+    public init(
+        isEnabled: Bool = true,
+        messageLimit: Int = 1_000,
+        byteLimit: Int = 4 << 20,
+        timeToLive: Duration? = nil,
+        overflow: Overflow = .fail,
+        includesUnacknowledged: Bool = false,
+        waitsForConnection: Bool? = nil
+    ) {
+        self.isEnabled = isEnabled
+        self.messageLimit = messageLimit
+        self.byteLimit = byteLimit
+        self.timeToLive = timeToLive
+        self.overflow = overflow
+        self.includesUnacknowledged = includesUnacknowledged
+        self.waitsForConnection = waitsForConnection
+    }
 
     /// A policy without a queue.
     public static var off: OfflineQueuePolicy {

@@ -9,22 +9,22 @@
 /// A failure that is not retryable ends the reconnection at once (``WaybillError/isRetryable``).
 public struct ReconnectionPolicy: Hashable, Sendable {
     /// Whether the transport reconnects; true by default.
-    public var isEnabled = true
+    public var isEnabled: Bool
     /// The ceiling of the first wait; 1 second by default.
-    public var initialDelay = Duration.seconds(1)
+    public var initialDelay: Duration
     /// The highest ceiling; 60 seconds by default.
-    public var maximumDelay = Duration.seconds(60)
+    public var maximumDelay: Duration
     /// The minimum wait for a busy server that names no time; 5 seconds by default.
     ///
     /// The random wait is added to it, so that clients that were refused together do not return together.
-    public var busyDelay = Duration.seconds(5)
+    public var busyDelay: Duration
     /// The longest wait that a server can ask for; 10 minutes by default.
     ///
     /// It limits `Retry-After` and the reconnection time of an event stream. If a server asks for more, the next
     /// attempt is made after this time.
-    public var maximumServerDelay = Duration.seconds(600)
+    public var maximumServerDelay: Duration
     /// The time that a connection must last until earlier failures are forgotten; 60 seconds by default.
-    public var healthyTime = Duration.seconds(60)
+    public var healthyTime: Duration
     /// The number of attempts that may fail in a row; nil, the default, for no limit.
     ///
     /// A connection that the server accepts and ends counts as a failure, too. Attempts are counted anew after
@@ -36,8 +36,26 @@ public struct ReconnectionPolicy: Hashable, Sendable {
     /// It begins anew as the number of ``maximumAttempts`` does.
     public var maximumTime: Duration?
 
-    /// Makes the default policy.
-    public init() {}
+    /// Makes a policy; each parameter has the meaning of the property of the same name.
+    public init(
+        isEnabled: Bool = true,
+        initialDelay: Duration = .seconds(1),
+        maximumDelay: Duration = .seconds(60),
+        busyDelay: Duration = .seconds(5),
+        maximumServerDelay: Duration = .seconds(600),
+        healthyTime: Duration = .seconds(60),
+        maximumAttempts: Int? = nil,
+        maximumTime: Duration? = nil
+    ) {
+        self.isEnabled = isEnabled
+        self.initialDelay = initialDelay
+        self.maximumDelay = maximumDelay
+        self.busyDelay = busyDelay
+        self.maximumServerDelay = maximumServerDelay
+        self.healthyTime = healthyTime
+        self.maximumAttempts = maximumAttempts
+        self.maximumTime = maximumTime
+    }
 
     /// A policy that never reconnects.
     public static var never: ReconnectionPolicy {

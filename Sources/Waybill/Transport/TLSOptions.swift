@@ -38,13 +38,13 @@ public struct TLSOptions: Sendable {
     /// The authorities that may sign the server's certificate; empty, the default, for those of the system.
     ///
     /// Given authorities replace those of the system.
-    public var authorities: [Material] = []
+    public var authorities: [Material]
     /// The client's certificate for a server that asks for one; nil, the default, for none.
     public var identity: Identity?
     /// SHA-256 hashes of public keys (RFC 7469, 2.4); empty, the default, for any key.
     ///
     /// One certificate of the verified chain must have one of them. Each hash is 32 bytes long.
-    public var pinnedPublicKeys: [[UInt8]] = []
+    public var pinnedPublicKeys: [[UInt8]]
     /// The server name to request (RFC 6066, 3) and to find in the certificate; nil, the default, for the host of the
     /// URL.
     public var serverName: String?
@@ -56,16 +56,32 @@ public struct TLSOptions: Sendable {
     /// Each is 1 to 255 bytes long. The receipt of a `connect` names the one that the server chose.
     public var applicationProtocols: [String]?
     /// The oldest accepted version; TLS 1.2 by default.
-    public var minimumVersion = Version.v1_2
+    public var minimumVersion: Version
     /// Accepts any certificate of the server, which lets attackers read and change all data; false by default.
     ///
     /// For a laboratory, never for an app. ``pinnedPublicKeys`` still apply, to the server's own certificate.
-    public var dangerouslyAcceptsAnyCertificate = false
+    public var dangerouslyAcceptsAnyCertificate: Bool
     /// The app's own evaluation of a `SecTrust`; only Apple platforms have a public name for it.
     package var ownEvaluation: (@Sendable (_ trust: AnyObject, _ host: String) -> Bool)?
 
-    /// Makes the default options.
-    public init() {}
+    /// Makes a set of options; each parameter has the meaning of the property of the same name.
+    public init(
+        authorities: [Material] = [],
+        identity: Identity? = nil,
+        pinnedPublicKeys: [[UInt8]] = [],
+        serverName: String? = nil,
+        applicationProtocols: [String]? = nil,
+        minimumVersion: Version = .v1_2,
+        dangerouslyAcceptsAnyCertificate: Bool = false
+    ) {
+        self.authorities = authorities
+        self.identity = identity
+        self.pinnedPublicKeys = pinnedPublicKeys
+        self.serverName = serverName
+        self.applicationProtocols = applicationProtocols
+        self.minimumVersion = minimumVersion
+        self.dangerouslyAcceptsAnyCertificate = dangerouslyAcceptsAnyCertificate
+    }
 }
 
 extension TLSOptions.Material: CustomStringConvertible {

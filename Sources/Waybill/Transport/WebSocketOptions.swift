@@ -14,13 +14,20 @@ public struct WebSocketOptions: Sendable {
     ///
     /// This concerns MQTT with a keep alive of zero, whether set by the client or the server, and STOMP without
     /// heart-beats on both sides.
-    public var pingInterval: Duration? = .seconds(20)
+    public var pingInterval: Duration?
     /// The time that the server may then stay silent before the connection counts as lost; 20 seconds by default.
-    public var pingTimeout = Duration.seconds(20)
+    public var pingTimeout: Duration
 
-    /// Makes a set of options.
-    public init(headers: Headers = [:], offersCompression: Bool = false) {
+    /// Makes a set of options; each parameter has the meaning of the property of the same name.
+    public init(
+        headers: Headers = [:],
+        offersCompression: Bool = false,
+        pingInterval: Duration? = .seconds(20),
+        pingTimeout: Duration = .seconds(20)
+    ) {
         self.headers = headers
         self.offersCompression = offersCompression
+        self.pingInterval = pingInterval
+        self.pingTimeout = pingTimeout
     }
 }
