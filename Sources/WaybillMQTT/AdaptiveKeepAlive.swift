@@ -7,9 +7,9 @@ package import MQTTWire
 /// at ``minimum`` and grows while pings are answered. After a loss that a silence explains it shrinks, until the
 /// longest interval is found that the network bears. The next connection over the same network continues there.
 ///
-/// ``MQTTConfiguration/keepAlive``, or the server's own value (MQTT 5), is what the server is told, and the longest
-/// interval. Its default is 60 seconds, which leaves nothing to learn: set it to the longest interval that the app
-/// wants. A server notices a lost client only after one and a half times this value (MQTT 5, 3.1.2.10).
+/// ``MQTTConfiguration/keepAlive``, or the server's own value (MQTT 5), is what the server is told, and the
+/// longest interval. Its default is 60 seconds, which leaves nothing to learn: set it to the longest interval that the
+/// app wants. A server notices a lost client only after one and a half times this value (MQTT 5, 3.1.2.10).
 ///
 /// The search may lose some connections in each new network: as many as it takes to halve the distance between the
 /// longest proven interval and the first loss down to ``step``. A loss may also have had another cause. Therefore the
@@ -21,8 +21,8 @@ public struct AdaptiveKeepAlive: Sendable {
     public var step: Duration
     /// What earlier transports have learned; empty by default.
     ///
-    /// ``MQTTTransport/keepAliveMemory`` has what this transport has learned, for the app to store.
-    public var memory: KeepAliveMemory
+    /// ``MQTTTransport/learnedKeepAlive`` has what this transport has learned, for the app to store.
+    public var learned: LearnedKeepAlive
     /// Returns a name of the present network, such as that of its interface; called before each connection.
     ///
     /// Each name has an interval of its own. By default all networks have the same name. The function must return at
@@ -33,18 +33,18 @@ public struct AdaptiveKeepAlive: Sendable {
     public init(
         minimum: Duration = .seconds(60),
         step: Duration = .seconds(15),
-        memory: KeepAliveMemory = KeepAliveMemory(),
+        learned: LearnedKeepAlive = LearnedKeepAlive(),
         network: @escaping @Sendable () -> String = { "" }
     ) {
         self.minimum = minimum
         self.step = step
-        self.memory = memory
+        self.learned = learned
         self.network = network
     }
 }
 
 /// What ``AdaptiveKeepAlive`` has learned of the last 16 networks.
-public struct KeepAliveMemory: Codable, Hashable, Sendable {
+public struct LearnedKeepAlive: Codable, Hashable, Sendable {
     /// The number of networks that are remembered.
     public static let maximumCount = 16
 
@@ -56,7 +56,7 @@ public struct KeepAliveMemory: Codable, Hashable, Sendable {
     /// The network that was used last is the last one.
     private var entries: [Entry] = []
 
-    /// Makes an empty memory.
+    /// Makes one that knows no network.
     public init() {}
 
     /// The names of the networks, the one that was used last at the end.
@@ -80,7 +80,7 @@ public struct KeepAliveMemory: Codable, Hashable, Sendable {
     ) {
         entries.removeAll { $0.network.utf8.elementsEqual(network.utf8) }
         entries.append(Entry(network: network, knowledge: knowledge))
-        // A memory from a file may be longer.
+        // What a file has may be longer.
         entries.removeFirst(max(entries.count - Self.maximumCount, 0))
     }
 }

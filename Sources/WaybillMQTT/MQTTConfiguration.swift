@@ -22,7 +22,7 @@ public struct MQTTConfiguration: Sendable {
         var will: Will?
         var reconnection = ReconnectionPolicy()
         var hints: [any ConnectionHintSource] = []
-        var offlineQueue = OfflineQueuePolicy()
+        var offlineQueue = OfflinePolicy()
         var lateDelivery = LateDeliveryPolicy()
         var store: (any SessionStore)?
         var tls = TLSOptions()
@@ -216,7 +216,7 @@ public struct MQTTConfiguration: Sendable {
     }
 
     /// What happens to sends while a lost connection is made again; by default those of QoS 1 and 2 wait.
-    public var offlineQueue: OfflineQueuePolicy {
+    public var offlineQueue: OfflinePolicy {
         get { rare.offlineQueue }
         set { rare.offlineQueue = newValue }
     }

@@ -4,10 +4,10 @@ import Waybill
 /// Converts the properties of a CONNACK for the app.
 enum MQTTConnackMapping {
     /// Converts a CONNACK of MQTT 5.
-    static func properties(_ connack: MQTTConnack) -> MQTTConnackProperties {
+    static func properties(_ connack: MQTTConnackPacket) -> MQTTConnack {
         let stated = connack.properties
         let limits = MQTTServerLimits(connack, version: .v5)
-        var properties = MQTTConnackProperties()
+        var properties = MQTTConnack()
         properties.sessionExpiry = stated.sessionExpiryInterval.map { .seconds(Int64($0)) }
         properties.receiveMaximum = limits.receiveMaximum
         properties.maximumQoS = MQTTMapping.quality(limits.maximumQoS)

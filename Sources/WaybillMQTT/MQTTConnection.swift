@@ -31,7 +31,7 @@ final class MQTTConnection: TransportConnection {
     private let onRedirect: @Sendable (MQTTRedirect, WaybillError) -> WaybillError
 
     /// Resolves with the server's CONNACK.
-    private let connack = Promise<MQTTConnack>()
+    private let acceptance = Promise<MQTTConnackPacket>()
     /// Resolves when the stream is closed.
     private let ended = Promise<Void>()
 
@@ -78,13 +78,13 @@ final class MQTTConnection: TransportConnection {
 
     /// The server's prefix for response topics (MQTT 5, 3.2.2.3.15).
     var responseInformation: String? {
-        (try? connack.result?.get())?.properties.responseInformation
+        (try? acceptance.result?.get())?.properties.responseInformation
     }
 
     /// What the server stated in CONNACK; nil before it, and in 3.1.1.
-    var connackProperties: MQTTConnackProperties? {
+    var connack: MQTTConnack? {
         guard configuration.version == .v5 else { return nil }
-        return (try? connack.result?.get()).map(MQTTConnackMapping.properties)
+        return (try? acceptance.result?.get()).map(MQTTConnackMapping.properties)
     }
 
     /// Stops or resumes reading.
@@ -148,17 +148,17 @@ final class MQTTConnection: TransportConnection {
             session.carryOut(actions)
         } catch {
             session.park(carried)
-            connack.resolve(.failure(MQTTErrorMapping.error(error, request)))
+            acceptance.resolve(.failure(MQTTErrorMapping.error(error, request)))
             driver.close()
         }
-        let connack = try await connack.value()
+        let connack = try await acceptance.value()
         var receipt = try MQTTErrorMapping.receipt(request, connack.reasonCode, connack.properties)
         receipt.isSessionPresent = connack.sessionPresent
         // A 3.1.1 server does not tell the client which identifier it has assigned.
         let identifier = connack.properties.assignedClientIdentifier ?? packet.clientIdentifier
         receipt.clientIdentifier = identifier.isEmpty ? nil : identifier
         receipt.tls = stream.negotiatedTLS
-        receipt.connackProperties = connackProperties
+        receipt.connack = self.connack
         return receipt
     }
 
@@ -227,7 +227,7 @@ final class MQTTConnection: TransportConnection {
         _ error: LinkError?,
         _ blame: MQTTConnectionEnd.Blame
     ) -> WaybillError? {
-        var cause = end.cause(error, blame, isAccepted: connack.result != nil)
+        var cause = end.cause(error, blame, isAccepted: acceptance.result != nil)
         if end.reasonCode == .sessionTakenOver, session.takeLateAttempt(at: now) {
             cause = MQTTErrorMapping.takenOverByLateAttempt
         }
@@ -268,7 +268,7 @@ final class MQTTConnection: TransportConnection {
             defer { state.end = MQTTConnectionEnd() }
             return state.end
         }
-        connack.resolve(
+        acceptance.resolve(
             .failure(cause ?? WaybillError(.notConnected, "disconnected while connecting"))
         )
         end.failCalls(cause, refusesFirst: refusesFirst)
@@ -318,7 +318,7 @@ final class MQTTConnection: TransportConnection {
             )
             let keepsAlive = driver.withCore { core, _ in core.keepsAlive }
             if !keepsAlive { stream.keepAlive() }
-            self.connack.resolve(.success(connack))
+            self.acceptance.resolve(.success(connack))
         case .messages: break
         case .skipped(let message):
             subscriptions.events.report(

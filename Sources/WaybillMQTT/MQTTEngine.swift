@@ -122,14 +122,14 @@ final class MQTTEngine: Sendable {
     var events: TransportEventSource { sender.events }
 
     /// What the server of the current connection states; nil without one.
-    var connackProperties: MQTTConnackProperties? { lifecycle.connected?.connackProperties }
+    var connack: MQTTConnack? { lifecycle.connected?.connack }
 
     var states: ConnectionStates { lifecycle.states.states }
 
     /// What was learned of silence, with the present connection.
-    var keepAliveMemory: KeepAliveMemory {
+    var learnedKeepAlive: LearnedKeepAlive {
         lifecycle.connected?.rememberKeepAlive()
-        return keepAliveLearning?.memory ?? KeepAliveMemory()
+        return keepAliveLearning?.memory ?? LearnedKeepAlive()
     }
 
     var statistics: TransportStatistics {

@@ -10,14 +10,14 @@ final class MQTTKeepAliveLearning: Sendable {
     }
 
     private let options: AdaptiveKeepAlive
-    private let learned: Locked<KeepAliveMemory>
+    private let learned: Locked<LearnedKeepAlive>
 
     init(_ options: AdaptiveKeepAlive) {
         self.options = options
-        learned = Locked(options.memory)
+        learned = Locked(options.learned)
     }
 
-    var memory: KeepAliveMemory { learned.withLock { $0 } }
+    var memory: LearnedKeepAlive { learned.withLock { $0 } }
 
     /// Begins a connection.
     func begin() -> Course {

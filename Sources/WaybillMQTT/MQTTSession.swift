@@ -228,7 +228,7 @@ final class MQTTSession: Sendable {
     /// - Parameters:
     ///   - connack: The server's CONNACK.
     ///   - continues: False if the server has lost the session, or if it is that of another client identifier.
-    func noteConnected(_ connack: MQTTConnack, continues: Bool) {
+    func noteConnected(_ connack: MQTTConnackPacket, continues: Bool) {
         state.withLock { state in
             state.owner.noteConnected(assigned: connack.properties.assignedClientIdentifier)
             state.lifetime?.note(connack)

@@ -14,7 +14,7 @@ struct MQTTSessionLifetime: Sendable {
     }
 
     /// Notes the server's own value (MQTT 5, 3.2.2.3.2).
-    mutating func note(_ connack: MQTTConnack) {
+    mutating func note(_ connack: MQTTConnackPacket) {
         if let granted = connack.properties.sessionExpiryInterval { isKept = granted > 0 }
     }
 }

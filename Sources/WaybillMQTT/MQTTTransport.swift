@@ -122,11 +122,11 @@ public final class MQTTTransport: Transport, ImmediateTransport, StoringTranspor
 
     /// What the server of the current connection states of it and of its limits (MQTT 5, 3.2.2.3).
     ///
-    /// Nil without a connection, and in MQTT 3.1.1. ``Waybill/Receipt/connackProperties`` of `connect` has the same.
-    public var connackProperties: MQTTConnackProperties? { engine.connackProperties }
+    /// Nil without a connection, and in MQTT 3.1.1. ``Waybill/Receipt/connack`` of `connect` has the same.
+    public var connack: MQTTConnack? { engine.connack }
 
     /// What ``AdaptiveKeepAlive`` has learned so far, for the app to store; empty without that option.
-    public var keepAliveMemory: KeepAliveMemory { engine.keepAliveMemory }
+    public var learnedKeepAlive: LearnedKeepAlive { engine.learnedKeepAlive }
 
     /// The requests that wait for replies.
     package var pendingReplies: PendingReplies { engine.sender.replies.pending }

@@ -55,7 +55,7 @@ final class SSEEngine: Sendable {
         self.links = links
         let (environment, policy) = (links.plain, configuration.reconnection)
         outbox = stored.map { store, _ in
-            Outbox(StoreClient(store, by: environment.clock, OfflineQueuePolicy()))
+            Outbox(StoreClient(store, by: environment.clock, OfflinePolicy()))
         }
         left = stored.map { [events] store, messages in
             SSELeftMessages(

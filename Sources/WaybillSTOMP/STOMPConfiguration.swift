@@ -140,7 +140,7 @@ public struct STOMPConfiguration: Sendable {
     /// On Apple platforms, changes of the network are always a source, too.
     public var hints: [any ConnectionHintSource] = []
     /// What happens to sends while a lost connection is made again; by default those with a receipt wait.
-    public var offlineQueue = OfflineQueuePolicy()
+    public var offlineQueue = OfflinePolicy()
     /// Where sends with a receipt are kept until the server has answered, also beyond the end of the process; nil, the
     /// default, for nowhere.
     ///
@@ -151,7 +151,7 @@ public struct STOMPConfiguration: Sendable {
     /// transports must not use one store at the same time.
     ///
     /// With a store on disk, sends and subscriptions wait for a connection
-    /// (``Waybill/OfflineQueuePolicy/waitsForConnection``).
+    /// (``Waybill/OfflinePolicy/waitsForConnection``).
     public var store: (any SessionStore)?
     /// What happens when messages arrive faster than they are taken; by default the subscription ends with
     /// `slowConsumer`.

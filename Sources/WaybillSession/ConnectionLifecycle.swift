@@ -77,7 +77,7 @@ package final class ConnectionLifecycle<Connection: TransportConnection>: Sendab
     package init(
         _ settings: ConnectionSettings,
         reconnecting policy: ReconnectionPolicy,
-        offlineQueue: OfflineQueuePolicy = .off,
+        offlineQueue: OfflinePolicy = .off,
         _ failover: Failover,
         in environment: LinkEnvironment,
         reportingTo events: TransportEventSource = TransportEventSource(),

@@ -57,7 +57,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
         var byteCount = 0
     }
 
-    package let policy: OfflineQueuePolicy
+    package let policy: OfflinePolicy
     private let state = Locked(State())
     private let events: TransportEventSource
     private let clock: any TimerSource
@@ -67,7 +67,7 @@ package final class OfflineQueue<Connection: Sendable>: Sendable {
     ///   - environment: Provides the clock.
     ///   - events: Receives an event for each send that the policy drops.
     package init(
-        _ policy: OfflineQueuePolicy,
+        _ policy: OfflinePolicy,
         in environment: LinkEnvironment,
         reportingTo events: TransportEventSource
     ) {

@@ -44,7 +44,7 @@ package struct SendTerms: Sendable {
     ///   - now: The time.
     /// - Returns: The wait.
     package func queueLimit(
-        _ policy: OfflineQueuePolicy,
+        _ policy: OfflinePolicy,
         acknowledgement limit: Duration,
         at now: WireInstant
     ) -> Duration? {
@@ -53,7 +53,7 @@ package struct SendTerms: Sendable {
     }
 }
 
-extension OfflineQueuePolicy {
+extension OfflinePolicy {
     /// Whether sends and subscriptions wait for any connection; with the transport's store, if it has one.
     package func waits(with store: (any SessionStore)?) -> Bool {
         waitsForConnection ?? (isEnabled && store?.isOnDisk == true)

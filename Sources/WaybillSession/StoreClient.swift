@@ -47,8 +47,7 @@ package final class StoreClient: Sendable {
     ///   - clock: The clock of the time limits.
     ///   - policy: Its limits are those of the messages for which the store answers late, unless they are less than 8,192
     ///     messages or 8 MiB.
-    package init(_ store: any SessionStore, by clock: any TimerSource, _ policy: OfflineQueuePolicy)
-    {
+    package init(_ store: any SessionStore, by clock: any TimerSource, _ policy: OfflinePolicy) {
         self.store = store
         immediate = store as? any ImmediateSessionStore
         self.clock = clock

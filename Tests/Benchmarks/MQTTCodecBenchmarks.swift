@@ -25,7 +25,7 @@ enum MQTTCodecBenchmarks {
         let topics = longTopics
         let payload = [UInt8](repeating: 1, count: 64)
         for maximum in [0, 10, 50] as [UInt16] {
-            var connack = MQTTConnack()
+            var connack = MQTTConnackPacket()
             connack.properties.topicAliasMaximum = maximum
             var bytes = ByteWriter()
             try MQTTPacket.connack(connack).encode(into: &bytes, version: .v5)

@@ -24,7 +24,7 @@ import WireCore
         let connect = MQTTConnect(version: version, clientIdentifier: "c")
         try client.connect(connect, hasSessionState: false, at: .zero)
         var writer = ByteWriter()
-        try MQTTPacket.connack(MQTTConnack()).encode(into: &writer, version: version)
+        try MQTTPacket.connack(MQTTConnackPacket()).encode(into: &writer, version: version)
         for packet in packets {
             try MQTTPacket.publish(packet).encode(into: &writer, version: version)
         }

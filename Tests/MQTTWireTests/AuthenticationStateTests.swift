@@ -22,7 +22,7 @@ import WireCore
 
     static func client(_ state: ClientState) throws -> MQTTClientAuthentication {
         var value = MQTTClientAuthentication(method: state == .unused ? nil : "m")
-        var connack = MQTTConnack()
+        var connack = MQTTConnackPacket()
         connack.properties.authenticationMethod = "m"
         switch state {
         case .unused, .connectingServer: break
@@ -51,7 +51,7 @@ import WireCore
             case .success: return name(try value.receive(auth(.success)))
             case .reauthenticate: return name(try value.receive(auth(.reauthenticate)))
             case .connack:
-                var connack = MQTTConnack()
+                var connack = MQTTConnackPacket()
                 connack.properties.authenticationMethod = "m"
                 try value.receive(connack)
                 return value.isUnderWay ? "under way" : "over"

@@ -23,7 +23,7 @@ import WireTestSupport
         _ data: [UInt8]? = nil,
         method: String? = "m"
     ) -> MQTTPacket {
-        var connack = MQTTConnack(reasonCode: code)
+        var connack = MQTTConnackPacket(reasonCode: code)
         connack.properties.authenticationMethod = method
         connack.properties.authenticationData = data
         return .connack(connack)

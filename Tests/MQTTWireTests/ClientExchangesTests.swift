@@ -67,21 +67,21 @@ import WireCore
     }
 
     /// The property of a CONNACK, and the bytes of a SUBSCRIBE with a wildcard and an identifier; nil if it is refused.
-    static let rows: [(MQTTConnack, byteCount: Int?)] = [
+    static let rows: [(MQTTConnackPacket, byteCount: Int?)] = [
         (connack { _ in }, 13),
         (connack { $0.subscriptionIdentifiersAvailable = false }, 11),
         (connack { $0.sharedSubscriptionAvailable = false }, 13),
         (connack { $0.wildcardSubscriptionAvailable = false }, nil),
     ]
 
-    static func connack(_ change: (inout MQTTProperties) -> Void) -> MQTTConnack {
-        var connack = MQTTConnack()
+    static func connack(_ change: (inout MQTTProperties) -> Void) -> MQTTConnackPacket {
+        var connack = MQTTConnackPacket()
         change(&connack.properties)
         return connack
     }
 
     @Test("A request keeps the limits of the server", arguments: rows)
-    func serverLimits(connack: MQTTConnack, byteCount: Int?) throws {
+    func serverLimits(connack: MQTTConnackPacket, byteCount: Int?) throws {
         var here = self
         _ = here.exchanges.begin(MQTTServerLimits(connack, version: .v5), sessionPresent: false)
         if let byteCount {

@@ -24,7 +24,7 @@ import Testing
         _ reasonCode: MQTTReasonCode = .success,
         _ change: (inout MQTTProperties) -> Void = { _ in }
     ) -> MQTTPacket {
-        var connack = MQTTConnack(sessionPresent: sessionPresent, reasonCode: reasonCode)
+        var connack = MQTTConnackPacket(sessionPresent: sessionPresent, reasonCode: reasonCode)
         change(&connack.properties)
         return .connack(connack)
     }
@@ -97,7 +97,7 @@ import Testing
         var handshake = MQTTClientHandshake()
         #expect(throws: MQTTViolation.self) { try handshake.receive(.pingresp) }
         #expect(throws: MQTTViolation.packetBeforeConnack(.connack)) {
-            try handshake.receive(.connack(MQTTConnack()))
+            try handshake.receive(.connack(MQTTConnackPacket()))
         }
         #expect(!handshake.hasBegun)
         #expect(!handshake.isUnanswered)

@@ -34,7 +34,7 @@ struct ClientHarness {
     init(
         _ version: MQTTVersion = .v5,
         connect packet: MQTTConnect? = nil,
-        connack: MQTTConnack? = MQTTConnack(),
+        connack: MQTTConnackPacket? = MQTTConnackPacket(),
         _ change: (inout MQTTClientConfiguration) -> Void = { _ in }
     ) throws {
         self.version = version
@@ -63,7 +63,7 @@ struct ClientHarness {
     /// Makes a new connection with the session state. Receives CONNACK unless it is nil.
     mutating func connect(
         resuming session: MQTTSessionState,
-        connack: MQTTConnack?,
+        connack: MQTTConnackPacket?,
         _ change: (inout MQTTClientConfiguration) -> Void = { _ in }
     ) throws {
         var configuration = client.configuration
@@ -85,9 +85,9 @@ struct ClientHarness {
     mutating func reconnect(
         sessionPresent: Bool,
         receiveMaximum: UInt16? = nil,
-        _ change: (inout MQTTConnack) -> Void = { _ in }
+        _ change: (inout MQTTConnackPacket) -> Void = { _ in }
     ) throws {
-        var connack = MQTTConnack(sessionPresent: sessionPresent)
+        var connack = MQTTConnackPacket(sessionPresent: sessionPresent)
         connack.properties.receiveMaximum = receiveMaximum
         change(&connack)
         try connect(resuming: cut(), connack: connack)

@@ -104,7 +104,7 @@ import WireCore
 
     @Test("The server's Receive Maximum lowers the window (4.9.0-1)")
     func receiveMaximum() throws {
-        var connack = MQTTConnack()
+        var connack = MQTTConnackPacket()
         connack.properties.receiveMaximum = 3
         var harness = try ClientHarness(.v5, connack: connack)
         for number in 1...10 { try harness.publish(.atLeastOnce, number) }
@@ -149,7 +149,7 @@ import WireCore
 
     @Test("What the server said it does not take is refused before it is written")
     func limits() throws {
-        var connack = MQTTConnack()
+        var connack = MQTTConnackPacket()
         connack.properties.maximumQoS = .atLeastOnce
         connack.properties.retainAvailable = false
         connack.properties.maximumPacketSize = 20

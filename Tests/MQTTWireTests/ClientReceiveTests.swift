@@ -139,7 +139,7 @@ import WireTestSupport
         #expect(throws: MQTTSendError.notConnected) {
             try harness.client.connect(MQTTConnect(), hasSessionState: false, at: harness.now)
         }
-        harness.receive(.connack(MQTTConnack()))
+        harness.receive(.connack(MQTTConnackPacket()))
         #expect(harness.told() == ["connected"])
         #expect(harness.sent == [])
     }
@@ -153,7 +153,7 @@ import WireTestSupport
             } : MQTTReasonCode.connectReturnCodes.map(\.code)
         #expect(codes.count == (version == .v5 ? 21 : 5))
         for code in codes {
-            var harness = try ClientHarness(version, connack: MQTTConnack(reasonCode: code))
+            var harness = try ClientHarness(version, connack: MQTTConnackPacket(reasonCode: code))
             #expect(harness.client.isFinished)
             harness.endOfStream()
             #expect(harness.told() == [], "told once")
@@ -216,12 +216,12 @@ import WireTestSupport
 
     @Test("What a CONNACK may not say (3.2.2-4, 3.2.2-6, 3.1.2-28, 4.12.0-6)")
     func connackContents() throws {
-        var response = MQTTConnack()
+        var response = MQTTConnackPacket()
         response.properties.responseInformation = "r"
-        var method = MQTTConnack()
+        var method = MQTTConnackPacket()
         method.properties.authenticationMethod = "m"
         for (connack, name) in [
-            (MQTTConnack(sessionPresent: true), "unexpectedSessionPresent"),
+            (MQTTConnackPacket(sessionPresent: true), "unexpectedSessionPresent"),
             (response, "unrequestedResponseInformation"), (method, "unexpectedAuthentication"),
         ] {
             var harness = try ClientHarness(.v5, connack: nil)
@@ -234,12 +234,12 @@ import WireTestSupport
         var harness = try ClientHarness(
             .v5,
             connect: resumed,
-            connack: MQTTConnack(sessionPresent: true)
+            connack: MQTTConnackPacket(sessionPresent: true)
         )
         #expect(harness.client.isConnected)
         harness = try ClientHarness(.v5, connack: nil)
         try harness.client.connect(resumed, hasSessionState: true, at: harness.now)
-        harness.receive(.connack(MQTTConnack(sessionPresent: true, reasonCode: .serverBusy)))
+        harness.receive(.connack(MQTTConnackPacket(sessionPresent: true, reasonCode: .serverBusy)))
         #expect(harness.told() == ["closed unexpectedSessionPresent"])
     }
 
@@ -321,7 +321,7 @@ import WireTestSupport
 
 @Suite("MQTT client: keep alive (3.1.2.10)") struct ClientKeepAliveTests {
     private func harness(_ seconds: UInt16, server: UInt16? = nil) throws -> ClientHarness {
-        var connack = MQTTConnack()
+        var connack = MQTTConnackPacket()
         connack.properties.serverKeepAlive = server
         let connect = MQTTConnect(clientIdentifier: "c", keepAlive: seconds)
         return try ClientHarness(.v5, connect: connect, connack: connack)
@@ -388,7 +388,7 @@ import WireTestSupport
     @Test("A CONNACK before the CONNECT ends the connection, and nothing is sent")
     func earlyConnack() throws {
         var harness = try ClientHarness(connack: nil)
-        harness.receive(.connack(MQTTConnack()))
+        harness.receive(.connack(MQTTConnackPacket()))
         #expect(harness.sent == [])
         #expect(harness.client.isFinished)
     }

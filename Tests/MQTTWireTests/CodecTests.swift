@@ -82,7 +82,7 @@ func makeDecoder(
     @Test("Every code is written, read and named, in each packet that may carry it")
     func tables() throws {
         let kinds: [(MQTTPacketKind, (MQTTReasonCode) -> MQTTPacket)] = [
-            (.connack, { .connack(MQTTConnack(reasonCode: $0)) }),
+            (.connack, { .connack(MQTTConnackPacket(reasonCode: $0)) }),
             (.puback, { .puback(MQTTAcknowledgement(packetIdentifier: 1, reasonCode: $0)) }),
             (.pubrec, { .pubrec(MQTTAcknowledgement(packetIdentifier: 1, reasonCode: $0)) }),
             (.pubrel, { .pubrel(MQTTAcknowledgement(packetIdentifier: 1, reasonCode: $0)) }),

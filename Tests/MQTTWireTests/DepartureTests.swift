@@ -6,7 +6,7 @@ import WireCore
 struct DepartureTests {
     private func harness(_ session: MQTTSessionState = MQTTSessionState()) throws -> ClientHarness {
         var harness = try ClientHarness(connack: nil) { $0.keepsSession = true }
-        var connack = MQTTConnack(sessionPresent: !session.isEmpty)
+        var connack = MQTTConnackPacket(sessionPresent: !session.isEmpty)
         connack.properties.serverKeepAlive = 0
         try harness.connect(resuming: session, connack: connack)
         return harness

@@ -11,14 +11,14 @@ struct DoubtfulSessionTests {
         isInDoubt: Bool
     ) throws -> ClientHarness {
         var harness = try ClientHarness(.v5, connack: nil) { $0.keepsSession = true }
-        try harness.connect(resuming: session, connack: MQTTConnack(sessionPresent: true))
+        try harness.connect(resuming: session, connack: MQTTConnackPacket(sessionPresent: true))
         harness.receive(.message("a", .exactlyOnce, id: 1), .message("b", .exactlyOnce, id: 2))
         for index in 0..<2 { harness.take(index) }
         for step in harness.steps { harness.client.stored(step, at: harness.now) }
         #expect(harness.sent == [.pubrec(.ack(1)), .pubrec(.ack(2))])
         var session = harness.cut()
         if isInDoubt { session.noteDoubt() }
-        try harness.connect(resuming: session, connack: MQTTConnack(sessionPresent: true))
+        try harness.connect(resuming: session, connack: MQTTConnackPacket(sessionPresent: true))
         _ = harness.told()
         harness.steps = []
         return harness
@@ -52,7 +52,7 @@ struct DoubtfulSessionTests {
         var harness = try start(isInDoubt: true)
         try harness.connect(
             resuming: harness.cut(),
-            connack: MQTTConnack(sessionPresent: true)
+            connack: MQTTConnackPacket(sessionPresent: true)
         )
         _ = harness.told()
         harness.receive(.message("c", .exactlyOnce, id: 2))
@@ -64,13 +64,13 @@ struct DoubtfulSessionTests {
         var harness = try ClientHarness(.v5, connack: nil) { $0.keepsSession = true }
         try harness.connect(
             resuming: MQTTSessionState(),
-            connack: MQTTConnack(sessionPresent: true)
+            connack: MQTTConnackPacket(sessionPresent: true)
         )
         harness.receive(.message("a", .exactlyOnce, id: 1))
         #expect(harness.answer(0, awaitedBy: 7) == .waiting)
         var session = harness.cut()
         session.noteDoubt()
-        try harness.connect(resuming: session, connack: MQTTConnack(sessionPresent: true))
+        try harness.connect(resuming: session, connack: MQTTConnackPacket(sessionPresent: true))
         _ = harness.told()
         harness.receive(.message("b", .exactlyOnce, id: 1))
         #expect(harness.told() == ["session lost 7", "message b"])
@@ -81,7 +81,7 @@ struct DoubtfulSessionTests {
         var harness = try ClientHarness(.v5, connack: nil) { $0.keepsSession = true }
         try harness.connect(
             resuming: MQTTSessionState(received: [5, 6]),
-            connack: MQTTConnack(sessionPresent: true)
+            connack: MQTTConnackPacket(sessionPresent: true)
         )
         harness.receive(.message("a", .exactlyOnce, id: 5, dup: true))
         #expect(harness.told() == [])

@@ -98,42 +98,42 @@ enum GoldenPackets {
             .v3_1_1,
             .client,
             "20 02 01 00",
-            .connack(MQTTConnack(sessionPresent: true))
+            .connack(MQTTConnackPacket(sessionPresent: true))
         ),
         row(
             "3.1.1 CONNACK 1",
             .v3_1_1,
             .client,
             "20 02 00 01",
-            .connack(MQTTConnack(reasonCode: .unsupportedProtocolVersion))
+            .connack(MQTTConnackPacket(reasonCode: .unsupportedProtocolVersion))
         ),
         row(
             "3.1.1 CONNACK 2",
             .v3_1_1,
             .client,
             "20 02 00 02",
-            .connack(MQTTConnack(reasonCode: .clientIdentifierNotValid))
+            .connack(MQTTConnackPacket(reasonCode: .clientIdentifierNotValid))
         ),
         row(
             "3.1.1 CONNACK 3",
             .v3_1_1,
             .client,
             "20 02 00 03",
-            .connack(MQTTConnack(reasonCode: .serverUnavailable))
+            .connack(MQTTConnackPacket(reasonCode: .serverUnavailable))
         ),
         row(
             "3.1.1 CONNACK 4",
             .v3_1_1,
             .client,
             "20 02 00 04",
-            .connack(MQTTConnack(reasonCode: .badUserNameOrPassword))
+            .connack(MQTTConnackPacket(reasonCode: .badUserNameOrPassword))
         ),
         row(
             "3.1.1 CONNACK 5",
             .v3_1_1,
             .client,
             "20 02 00 05",
-            .connack(MQTTConnack(reasonCode: .notAuthorized))
+            .connack(MQTTConnackPacket(reasonCode: .notAuthorized))
         ),
         row(
             "3.1.1 PUBLISH QoS 2, dup, retain",
@@ -296,7 +296,7 @@ enum GoldenPackets {
             1A 0001 69 1C 0001 73 15 0001 6D 16 0001 64 26 0001 6E 0001 76
             """,
             .connack(
-                MQTTConnack(
+                MQTTConnackPacket(
                     sessionPresent: true,
                     properties: properties {
                         $0.sessionExpiryInterval = 1
@@ -325,7 +325,7 @@ enum GoldenPackets {
             .v5,
             .client,
             "20 03 00 87 00",
-            .connack(MQTTConnack(reasonCode: .notAuthorized))
+            .connack(MQTTConnackPacket(reasonCode: .notAuthorized))
         ),
         row(
             "5 PUBLISH QoS 0",

@@ -47,7 +47,7 @@ import WireCore
         _ = harness.sent
         var state = harness.cut()
         state.cancel(calls[1])
-        try harness.connect(resuming: state, connack: MQTTConnack(sessionPresent: true))
+        try harness.connect(resuming: state, connack: MQTTConnackPacket(sessionPresent: true))
         harness.resume()
         #expect(harness.sent.count == 1, "the first message again")
         harness.receive(.puback(.ack(1)))

@@ -13,7 +13,7 @@ import WireTestSupport
             at: .zero
         )
         _ = harness.sent
-        var connack = MQTTConnack()
+        var connack = MQTTConnackPacket()
         connack.properties.maximumPacketSize = size
         harness.receive(.connack(connack))
         #expect(harness.told() == ["closed packetSizeTooSmall(\(size))"])
@@ -23,7 +23,7 @@ import WireTestSupport
 
     @Test("Five bytes are enough for every answer that is due")
     func smallest() throws {
-        var connack = MQTTConnack()
+        var connack = MQTTConnackPacket()
         connack.properties.maximumPacketSize = UInt32(MQTTServerLimits.smallestPacketSize)
         let connect = MQTTConnect(clientIdentifier: "c", keepAlive: 60)
         var harness = try ClientHarness(.v5, connect: connect, connack: connack)

@@ -29,7 +29,7 @@ import WireCore
 
     @Test("A reason string is left out where it would exceed the server's limit")
     func tooLong() throws {
-        var connack = MQTTConnack()
+        var connack = MQTTConnackPacket()
         connack.properties.maximumPacketSize = 12
         var harness = try ClientHarness(connack: connack)
         harness.receive(.message("1", .atLeastOnce, id: 1), .message("2", .atLeastOnce, id: 2))
@@ -130,7 +130,7 @@ import WireCore
             #expect(state.earliestDeadline != nil)
             var next = try ClientHarness(connect: lasting, connack: nil) { $0.keepsSession = true }
             try next.client.connect(lasting, hasSessionState: true, resuming: state, at: next.now)
-            next.receive(.connack(MQTTConnack(sessionPresent: isPresent)))
+            next.receive(.connack(MQTTConnackPacket(sessionPresent: isPresent)))
             guard isPresent else {
                 #expect(next.told() == ["session lost 7", "connected"])
                 continue
@@ -151,7 +151,7 @@ import WireCore
         var next = try ClientHarness(connect: lasting, connack: nil) { $0.keepsSession = true }
         lasting.properties.authenticationMethod = "m"
         try next.client.connect(lasting, hasSessionState: true, resuming: state, at: next.now)
-        var connack = MQTTConnack(sessionPresent: false)
+        var connack = MQTTConnackPacket(sessionPresent: false)
         connack.properties.authenticationMethod = "m"
         next.receive(.connack(connack))
         #expect(next.told() == ["must verify []"])
@@ -178,7 +178,7 @@ import WireCore
         #expect(completion == .waiting)
         var next = try ClientHarness(connect: lasting, connack: nil) { $0.keepsSession = true }
         try next.client.connect(lasting, hasSessionState: true, resuming: state, at: next.now)
-        next.receive(.connack(MQTTConnack(sessionPresent: true)))
+        next.receive(.connack(MQTTConnackPacket(sessionPresent: true)))
         _ = next.sent
         next.receive(.message("1", .exactlyOnce, id: 1, dup: true))
         #expect(next.sent == [.pubrec(MQTTAcknowledgement(packetIdentifier: 1))])

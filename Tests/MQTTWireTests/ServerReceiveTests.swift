@@ -12,7 +12,7 @@ import WireTestSupport
 
         init(resuming session: MQTTSessionState? = nil) {
             receive(.connect(MQTTConnect(clientIdentifier: "c", cleanStart: false)))
-            var connack = MQTTConnack(sessionPresent: session != nil)
+            var connack = MQTTConnackPacket(sessionPresent: session != nil)
             connack.properties.receiveMaximum = 2
             server.accept(connack, resuming: session ?? MQTTSessionState())
         }

@@ -126,7 +126,7 @@ import WireTestSupport
             for event in server.takeEvents() {
                 switch event {
                 case .connect:
-                    let connack = MQTTConnack(sessionPresent: serverSession != nil)
+                    let connack = MQTTConnackPacket(sessionPresent: serverSession != nil)
                     server.accept(connack, resuming: serverSession ?? MQTTSessionState())
                     isSessionNew = serverSession == nil
                     serverSession = nil

@@ -67,7 +67,7 @@ struct SessionSendingTests {
         #expect(session.calls.map { harness.number($0) } == [2, 4, 5])
         try harness.connect(
             resuming: session,
-            connack: MQTTConnack(sessionPresent: isResumed)
+            connack: MQTTConnackPacket(sessionPresent: isResumed)
         )
         harness.resume()
         let sent = harness.sent.compactMap { packet -> String? in
@@ -336,7 +336,7 @@ struct SessionSendingTests {
         for version in MQTTVersion.allCases {
             var harness = try midway(version)
             for stage in [way % 3, way / 3 % 3, way / 9] {
-                let connack = MQTTConnack(sessionPresent: true)
+                let connack = MQTTConnackPacket(sessionPresent: true)
                 try harness.connect(resuming: harness.cut(), connack: stage == 0 ? nil : connack)
                 if stage == 2 { harness.resume() }
             }
@@ -426,7 +426,7 @@ struct SessionSendingTests {
         try harness.client.publish(message, call: Call(1), at: harness.now)
         let session = harness.cut()
         var old = try ClientHarness(.v3_1_1, connack: nil)
-        try old.connect(resuming: session, connack: MQTTConnack(sessionPresent: false))
+        try old.connect(resuming: session, connack: MQTTConnackPacket(sessionPresent: false))
         old.resume()
         #expect(old.told() == ["refused 1 encoding(.needsVersion5)"])
         #expect(old.sent == [])

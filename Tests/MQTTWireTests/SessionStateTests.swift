@@ -63,7 +63,7 @@ struct SessionStateTests {
         #expect(session.takeExpired(at: seconds(6)).map { harness.number($0) } == [2])
         #expect(session.messageCount == 2, "what was not is withdrawn")
         #expect(session.earliestDeadline == seconds(60))
-        try harness.connect(resuming: session, connack: MQTTConnack(sessionPresent: true))
+        try harness.connect(resuming: session, connack: MQTTConnackPacket(sessionPresent: true))
         harness.resume()
         #expect(harness.sent == [.message("1", .atLeastOnce, id: 1, dup: true)])
         _ = harness.told()
@@ -101,7 +101,7 @@ struct SessionStateTests {
         #expect(harness.told() == ["timed out 1"])
         #expect(!harness.client.isFinished)
         #expect(harness.client.deadline == seconds(5))
-        harness.receive(.connack(MQTTConnack(sessionPresent: false)))
+        harness.receive(.connack(MQTTConnackPacket(sessionPresent: false)))
         _ = harness.told()
         #expect(harness.client.deadline == seconds(5))
         harness.advance(.seconds(2))
@@ -123,7 +123,7 @@ struct SessionStateTests {
         #expect(harness.told() == ["closed connectTimedOut"])
         let session = harness.client.takeSessionState()
         try harness.connect(resuming: session, connack: nil)
-        harness.receive(.connack(MQTTConnack(reasonCode: .serverBusy)))
+        harness.receive(.connack(MQTTConnackPacket(reasonCode: .serverBusy)))
         #expect(harness.told() == ["closed refused Server busy (0x89)"])
         #expect(harness.client.takeSessionState().calls.count == 1)
     }
@@ -148,7 +148,7 @@ struct SessionStateTests {
             var session = harness.cut()
             if stage == 1 { for call in calls { session.cancel(call) } }
             #expect(session.calls.count == (stage < 2 ? 0 : 4))
-            let connack = MQTTConnack(sessionPresent: isPresent)
+            let connack = MQTTConnackPacket(sessionPresent: isPresent)
             try harness.connect(resuming: session, connack: stage == 2 ? nil : connack)
             _ = harness.told()
             if stage >= 2 { for call in calls { harness.client.cancel(call, at: harness.now) } }
@@ -180,7 +180,7 @@ struct SessionStateTests {
         #expect(session.messageCount == 0)
         #expect(session.calls.isEmpty)
         #expect(session.earliestDeadline == nil)
-        try harness.connect(resuming: session, connack: MQTTConnack(sessionPresent: true))
+        try harness.connect(resuming: session, connack: MQTTConnackPacket(sessionPresent: true))
         harness.receive(.message("b", .exactlyOnce, id: 1))
         harness.take(0)
         #expect(harness.sent == [], "an old receipt")
@@ -211,7 +211,7 @@ struct SessionStateTests {
         if taken == .inState { session.acknowledge(harness.receipts[0]) }
         try harness.connect(resuming: session, connack: nil)
         if taken == .whileConnecting { harness.take(0) }
-        harness.receive(.connack(MQTTConnack(sessionPresent: true)))
+        harness.receive(.connack(MQTTConnackPacket(sessionPresent: true)))
         if taken == .beforeRepetition { harness.take(0) }
         #expect(harness.sent == [], "not before the server has repeated it")
         _ = harness.told()
@@ -260,7 +260,7 @@ struct SessionStateTests {
         var session = harness.cut()
         session.acknowledge(harness.receipts[0], .quotaExceeded)
         session.acknowledge(harness.receipts[0])
-        try harness.connect(resuming: session, connack: MQTTConnack(sessionPresent: true))
+        try harness.connect(resuming: session, connack: MQTTConnackPacket(sessionPresent: true))
         harness.receive(.message("a", .exactlyOnce, id: 7, dup: true))
         #expect(harness.sent == [.pubrec(.ack(7, .quotaExceeded))])
         _ = harness.told()

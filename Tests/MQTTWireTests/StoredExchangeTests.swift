@@ -16,7 +16,7 @@ import WireTestSupport
         }
         try harness.connect(
             resuming: session,
-            connack: MQTTConnack(sessionPresent: sessionPresent)
+            connack: MQTTConnackPacket(sessionPresent: sessionPresent)
         )
         return harness
     }
@@ -251,7 +251,7 @@ import WireTestSupport
         session.acknowledge(harness.receipts[2])
         #expect(session.takeSteps() == [.taken(3)])
         #expect(session.takeSteps() == [])
-        try harness.connect(resuming: session, connack: MQTTConnack(sessionPresent: true))
+        try harness.connect(resuming: session, connack: MQTTConnackPacket(sessionPresent: true))
         harness.client.stored(.taken(3), at: harness.now)
         #expect(harness.sent == [], "the server repeats the message first")
         harness.receive(
@@ -274,7 +274,7 @@ import WireTestSupport
         try harness.connect(resuming: harness.cut(), connack: nil)
         harness.take(0)
         #expect(harness.steps == [])
-        harness.receive(.connack(MQTTConnack(sessionPresent: true)))
+        harness.receive(.connack(MQTTConnackPacket(sessionPresent: true)))
         #expect(harness.steps == [.taken(1)])
     }
 }

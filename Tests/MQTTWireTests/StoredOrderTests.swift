@@ -9,7 +9,7 @@ import WireTestSupport
         var harness = try ClientHarness(.v5, connack: nil) { $0.keepsSession = true }
         try harness.connect(
             resuming: MQTTSessionState(received: []),
-            connack: MQTTConnack(sessionPresent: true)
+            connack: MQTTConnackPacket(sessionPresent: true)
         )
         return harness
     }
@@ -78,7 +78,7 @@ import WireTestSupport
         let session = harness.cut()
         try harness.connect(resuming: session, connack: nil)
         harness.take(0)
-        harness.receive(.connack(MQTTConnack(sessionPresent: false)))
+        harness.receive(.connack(MQTTConnackPacket(sessionPresent: false)))
         harness.receive(.message("b", .exactlyOnce, id: 3))
         harness.take(1)
         #expect(harness.steps == [.taken(3)])
@@ -144,7 +144,7 @@ import WireTestSupport
             $0.keepsSession = true
             $0.inflightWindow = 65_535
         }
-        try harness.connect(resuming: session, connack: MQTTConnack(sessionPresent: true))
+        try harness.connect(resuming: session, connack: MQTTConnackPacket(sessionPresent: true))
         try harness.client.send(subscribe, call: Call(0), at: harness.now)
         harness.resume()
         let sent = harness.sent
@@ -223,7 +223,7 @@ import WireTestSupport
             session.restore(message, isReleased: number == 1, call: Call(Int(number)))
         }
         var harness = try ClientHarness(.v5, connack: nil) { $0.keepsSession = true }
-        try harness.connect(resuming: session, connack: MQTTConnack())
+        try harness.connect(resuming: session, connack: MQTTConnackPacket())
         harness.resume()
         #expect(harness.told() == ["lost 1", "lost 4"])
         #expect(

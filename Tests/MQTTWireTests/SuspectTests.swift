@@ -10,7 +10,7 @@ struct SuspectTests {
         _ session: MQTTSessionState = MQTTSessionState()
     ) throws -> ClientHarness {
         var harness = try ClientHarness(version, connack: nil) { $0.keepsSession = true }
-        try harness.connect(resuming: session, connack: MQTTConnack())
+        try harness.connect(resuming: session, connack: MQTTConnackPacket())
         return harness
     }
 
@@ -71,7 +71,7 @@ struct SuspectTests {
         let (finding, session) = end(&harness)
         try harness.connect(
             resuming: session,
-            connack: MQTTConnack(sessionPresent: sessionPresent)
+            connack: MQTTConnackPacket(sessionPresent: sessionPresent)
         )
         harness.resume()
         return finding
@@ -205,7 +205,7 @@ struct SuspectTests {
         )
         session.restore(message, isReleased: false, call: Call(1))
         var harness = try ClientHarness(.v5, connack: nil) { $0.keepsSession = true }
-        try harness.connect(resuming: session, connack: MQTTConnack(sessionPresent: true))
+        try harness.connect(resuming: session, connack: MQTTConnackPacket(sessionPresent: true))
         harness.resume()
         #expect(sent(&harness) == ["1#32769 again"])
         #expect(try reconnect(&harness) == "1 rejected, endedConnections(4)")

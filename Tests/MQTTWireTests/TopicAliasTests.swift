@@ -118,7 +118,7 @@ import WireTestSupport
         harness.receive(("30 0A 0003 612F62 03 23 0001 31" as Hex).bytes)
         let session = harness.cut()
         // The harness's CONNECT allows no alias.
-        try harness.connect(resuming: session, connack: MQTTConnack())
+        try harness.connect(resuming: session, connack: MQTTConnackPacket())
         harness.log = []
         harness.receive(("30 07 0000 03 23 0001 32" as Hex).bytes)
         #expect(harness.told() == ["closed topicAliasInvalid"])
@@ -165,7 +165,7 @@ import WireTestSupport
         size: UInt32? = nil,
         _ change: (inout MQTTClientConfiguration) -> Void = { _ in }
     ) throws -> ClientHarness {
-        var connack = MQTTConnack()
+        var connack = MQTTConnackPacket()
         connack.properties.topicAliasMaximum = maximum
         connack.properties.maximumPacketSize = size
         return try ClientHarness(.v5, connack: connack, change)

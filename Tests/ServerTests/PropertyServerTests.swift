@@ -67,13 +67,13 @@ struct PropertyServerTests {
     func receipt(_ server: PropertyServer) async throws {
         let (transport, provider) = try connection(server) { $0.clientIdentifier = "" }
         let receipt = try await provider.request(.connect)
-        let properties = try #require(receipt.connackProperties)
+        let properties = try #require(receipt.connack)
         #expect(properties.assignedClientIdentifier?.isEmpty == false)
         #expect(receipt.clientIdentifier == properties.assignedClientIdentifier)
         #expect(properties.receiveMaximum > 0)
         #expect(properties.sharedSubscriptionAvailable == server.hasShares)
         #expect(properties.retainAvailable)
-        #expect(transport.connackProperties == properties)
+        #expect(transport.connack == properties)
         await transport.shutdown()
     }
 
@@ -204,7 +204,7 @@ struct PropertyServerTests {
         let (transport, provider) = try connection(server)
         let receipt = try await provider.request(.connect)
         let hasIdentifiers =
-            receipt.connackProperties?.subscriptionIdentifiersAvailable == true
+            receipt.connack?.subscriptionIdentifiersAvailable == true
         if hasIdentifiers {
             let chosen = try await provider.messages(
                 .subscribe(

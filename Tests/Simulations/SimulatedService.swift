@@ -118,7 +118,7 @@ struct SimulatedTransport {
             configuration.failover = failover
             configuration.reconnection = reconnection
             configuration.credentials = credentials
-            configuration.offlineQueue = world.pick(.off, OfflineQueuePolicy())
+            configuration.offlineQueue = world.pick(.off, OfflinePolicy())
             let store = world.chance(0.5) ? SimulatedStore(world) : nil
             configuration.store = store
             // Messages of a filter that nobody listens to any more hold up acknowledgements for that long, which has to be

@@ -43,7 +43,7 @@
             _ store: any SessionStore,
             isClean: Bool = false
         ) throws -> any Transport {
-            var queue = OfflineQueuePolicy()
+            var queue = OfflinePolicy()
             if ProcessInfo.processInfo.environment["WAYBILL_WAITS"] == "no" {
                 queue.waitsForConnection = false
             }

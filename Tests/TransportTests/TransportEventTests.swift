@@ -57,7 +57,7 @@ struct TransportEventTests {
         var environment = LinkEnvironment.system
         environment.random = { 3_000_000_000_000 }
         let url = try #require(URL(string: broker.url(for: service)))
-        var queue = OfflineQueuePolicy()
+        var queue = OfflinePolicy()
         queue.messageLimit = 1
         queue.overflow = .dropOldest
         switch service {

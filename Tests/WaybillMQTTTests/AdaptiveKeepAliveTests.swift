@@ -24,12 +24,12 @@ struct AdaptiveKeepAliveTests {
     private func transport(
         _ scripts: [ScriptedByteStream],
         _ clock: ManualClock,
-        memory: KeepAliveMemory = KeepAliveMemory(),
+        memory: LearnedKeepAlive = LearnedKeepAlive(),
         network: @escaping @Sendable () -> String
     ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
         try scripted(scripts, clock: clock) {
             $0.keepAlive = .seconds(1_000)
-            $0.adaptiveKeepAlive = AdaptiveKeepAlive(memory: memory, network: network)
+            $0.adaptiveKeepAlive = AdaptiveKeepAlive(learned: memory, network: network)
         }
     }
 
@@ -60,7 +60,7 @@ struct AdaptiveKeepAliveTests {
             network.withLock { $0 }
         }
         func longest(_ name: String) -> Duration? {
-            transport.keepAliveMemory.longestSilence(of: name)
+            transport.learnedKeepAlive.longestSilence(of: name)
         }
         try await provider.request(.connect)
         #expect(longest("wifi") == nil)
@@ -96,9 +96,9 @@ struct AdaptiveKeepAliveTests {
         for script in [first, second, third] { #expect(script.failures == []) }
 
         // What the app has stored continues in another transport.
-        let stored = try JSONEncoder().encode(transport.keepAliveMemory)
+        let stored = try JSONEncoder().encode(transport.learnedKeepAlive)
         await transport.shutdown()
-        let memory = try JSONDecoder().decode(KeepAliveMemory.self, from: stored)
+        let memory = try JSONDecoder().decode(LearnedKeepAlive.self, from: stored)
         #expect(memory.networks == ["wifi", "cell"])
         let next = Self.script(.expect(Self.ping), .skip(1))
         let (other, otherProvider) = try self.transport([next], clock, memory: memory) { "wifi" }
@@ -126,7 +126,7 @@ struct AdaptiveKeepAliveTests {
         try await provider.request(.connect)
         try await expect(script, toReach: 4, after: .seconds(60), clock)
         try await waitUntil {
-            transport.keepAliveMemory.longestSilence(of: "") == .seconds(60)
+            transport.learnedKeepAlive.longestSilence(of: "") == .seconds(60)
         }
         try await expect(script, toReach: 6, after: .seconds(70), clock)
         await transport.shutdown()
@@ -141,19 +141,19 @@ struct AdaptiveKeepAliveTests {
         }
         try await provider.request(.connect)
         try await expect(script, toReach: 4, after: .seconds(1_000), clock)
-        #expect(transport.keepAliveMemory == KeepAliveMemory())
+        #expect(transport.learnedKeepAlive == LearnedKeepAlive())
         await transport.shutdown()
     }
 
     @Test("The last 16 networks are remembered, each once, and names are compared by their bytes")
     func memory() {
-        var memory = KeepAliveMemory()
+        var memory = LearnedKeepAlive()
         var knowledge = MQTTKeepAliveProbe.Knowledge()
         knowledge.proven = 60
         for number in 0..<20 { memory.remember("n\(number)", knowledge) }
         knowledge.proven = 90
         memory.remember("n10", knowledge)
-        #expect(memory.networks.count == KeepAliveMemory.maximumCount)
+        #expect(memory.networks.count == LearnedKeepAlive.maximumCount)
         #expect(memory.networks.first == "n4" && memory.networks.last == "n10")
         #expect(memory.longestSilence(of: "n10") == .seconds(90))
         #expect(memory.longestSilence(of: "n3") == nil)

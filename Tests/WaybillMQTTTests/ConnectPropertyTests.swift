@@ -288,9 +288,9 @@ struct ConnectPropertyTests {
             $0.clientIdentifier = ""
             $0.asksForResponseInformation = true
         }
-        #expect(transport.connackProperties == nil)
+        #expect(transport.connack == nil)
         let receipt = try await provider.request(.connect)
-        var expected = MQTTConnackProperties()
+        var expected = MQTTConnack()
         expected.sessionExpiry = .seconds(100)
         expected.receiveMaximum = 5
         expected.maximumQoS = .atLeastOnce
@@ -306,11 +306,11 @@ struct ConnectPropertyTests {
         expected.serverKeepAlive = .seconds(10)
         expected.responseInformation = "p"
         expected.serverReference = "s"
-        #expect(receipt.connackProperties == expected)
-        #expect(transport.connackProperties == expected)
+        #expect(receipt.connack == expected)
+        #expect(transport.connack == expected)
         #expect(receipt.clientIdentifier == "i")
         try await provider.request(.disconnect)
-        #expect(transport.connackProperties == nil)
+        #expect(transport.connack == nil)
         #expect(script.failures == [])
         await transport.shutdown()
     }
@@ -323,11 +323,11 @@ struct ConnectPropertyTests {
         )
         let (transport, provider) = try scripted([script], version: .v5, bare)
         let receipt = try await provider.request(.connect)
-        #expect(receipt.connackProperties == MQTTConnackProperties())
+        #expect(receipt.connack == MQTTConnack())
         await transport.shutdown()
         let (old, oldProvider) = try scripted([.accepted()])
-        #expect(try await oldProvider.request(.connect).connackProperties == nil)
-        #expect(old.connackProperties == nil)
+        #expect(try await oldProvider.request(.connect).connack == nil)
+        #expect(old.connack == nil)
         await old.shutdown()
     }
 
@@ -353,7 +353,7 @@ struct ConnectPropertyTests {
         }
         try await provider.request(.command(.connect(.sessionExpiry(.seconds(20)))))
         try await provider.request(.send("x"))
-        try await waitUntil { transport.connackProperties?.topicAliasMaximum == 1 }
+        try await waitUntil { transport.connack?.topicAliasMaximum == 1 }
         try await provider.request(.command(.disconnect(.sessionExpiry(.seconds(1)))))
         #expect(first.failures == [] && second.failures == [])
         #expect(second.isComplete)

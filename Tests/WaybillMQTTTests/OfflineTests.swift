@@ -104,10 +104,10 @@ struct OfflineTests {
     @Test(
         "A full queue: which send is dropped, and its error",
         arguments: [
-            (OfflineQueuePolicy.Overflow.fail, 2), (.dropNewest, 2), (.dropOldest, 0),
+            (OfflinePolicy.Overflow.fail, 2), (.dropNewest, 2), (.dropOldest, 0),
         ]
     )
-    func overflow(policy: OfflineQueuePolicy.Overflow, loser: Int) async throws {
+    func overflow(policy: OfflinePolicy.Overflow, loser: Int) async throws {
         let clock = ManualClock()
         let left: [UInt8] = loser == 0 ? [0x62, 0x63] : [0x61, 0x62]
         let next = ScriptedByteStream.accepted(

@@ -163,7 +163,7 @@ struct ConclusionTests {
         let lifecycle = LifecycleFixture(
             [first, second],
             reconnection: ReconnectionPolicy(),
-            offlineQueue: OfflineQueuePolicy(),
+            offlineQueue: OfflinePolicy(),
             random: 0
         ).lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
@@ -185,7 +185,7 @@ struct ConclusionTests {
     @Test("A send that the ending connection refuses fails when no connection follows")
     func queuedAtTheEnd() async throws {
         let session = FakeConnection { $0.accept() }
-        let lifecycle = LifecycleFixture([session], offlineQueue: OfflineQueuePolicy()).lifecycle
+        let lifecycle = LifecycleFixture([session], offlineQueue: OfflinePolicy()).lifecycle
         _ = try await lifecycle.connect("a", timeout: nil)
         await #expect {
             try await lifecycle.requests.queued(

@@ -138,7 +138,7 @@ struct LifecycleFixture {
         hosts: [String] = [],
         connectsOnDemand: Bool = true,
         reconnection: ReconnectionPolicy = .never,
-        offlineQueue: OfflineQueuePolicy = .off,
+        offlineQueue: OfflinePolicy = .off,
         clock: ManualClock = ManualClock(),
         random: UInt64 = .max,
         onOpen: @escaping @Sendable (String, Duration) throws -> Void = { _, _ in },

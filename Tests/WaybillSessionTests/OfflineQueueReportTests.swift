@@ -18,8 +18,8 @@ struct OfflineQueueReportTests {
         let lengths = Locked<[Int]>([])
     }
 
-    private func queue(_ overflow: OfflineQueuePolicy.Overflow) -> OfflineQueue<Int> {
-        var policy = OfflineQueuePolicy()
+    private func queue(_ overflow: OfflinePolicy.Overflow) -> OfflineQueue<Int> {
+        var policy = OfflinePolicy()
         policy.messageLimit = 2
         policy.byteLimit = 10
         policy.overflow = overflow
@@ -51,7 +51,7 @@ struct OfflineQueueReportTests {
     @Test(
         "Each policy: which sends are dropped, and the reports of them",
         arguments: [
-            (OfflineQueuePolicy.Overflow.fail, [true, true, false, false], [], nil),
+            (OfflinePolicy.Overflow.fail, [true, true, false, false], [], nil),
             (
                 .dropNewest, [true, true, false, false], [3, 11],
                 TransportEvent.DropReason.queueFull
@@ -60,7 +60,7 @@ struct OfflineQueueReportTests {
         ]
     )
     func overflow(
-        overflow: OfflineQueuePolicy.Overflow,
+        overflow: OfflinePolicy.Overflow,
         accepted: [Bool],
         dropped: [Int],
         reason: TransportEvent.DropReason?

@@ -313,7 +313,7 @@ package struct MQTTPacketDecoder: Sendable {
             let packet = try MQTTConnect(from: &reader)
             version = packet.version
             return .connect(packet)
-        case .connack: return .connack(try MQTTConnack(from: &reader, version: version))
+        case .connack: return .connack(try MQTTConnackPacket(from: &reader, version: version))
         case .publish: throw .unexpectedPacket(.publish)
         case .puback: return .puback(try acknowledgement(kind, .puback, &reader))
         case .pubrec: return .pubrec(try acknowledgement(kind, .pubrec, &reader))

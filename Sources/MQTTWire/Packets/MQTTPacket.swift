@@ -4,7 +4,7 @@ package import WireCore
 package enum MQTTPacket: Hashable, Sendable {
     // Large and rare, so kept out of line: the frequent cases stay cheap to move.
     indirect case connect(MQTTConnect)
-    case connack(MQTTConnack)
+    case connack(MQTTConnackPacket)
     case publish(MQTTPublish)
     case puback(MQTTAcknowledgement)
     case pubrec(MQTTAcknowledgement)

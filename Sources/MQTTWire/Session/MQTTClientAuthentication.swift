@@ -100,7 +100,7 @@ package struct MQTTClientAuthentication: Sendable {
     ///
     /// - Throws: `unexpectedAuthentication` while this side's answer is due; `authenticationMethodChanged`,
     ///   `authenticationTooLong`.
-    package mutating func receive(_ connack: MQTTConnack) throws(MQTTViolation) {
+    package mutating func receive(_ connack: MQTTConnackPacket) throws(MQTTViolation) {
         switch state {
         case .unused, .idle, .repeating: return
         case .connecting(.client): throw .unexpectedAuthentication

@@ -12,7 +12,7 @@ import WireCore
 struct MQTTClientChannel: Sendable {
     /// The server's answer to CONNECT.
     enum Answer: Sendable {
-        case accepted(MQTTConnack, MQTTServerLimits)
+        case accepted(MQTTConnackPacket, MQTTServerLimits)
         /// The server asks for the next data of the authentication.
         case challenged(MQTTProperties)
         /// The server has accepted, and this side has to verify the server.
@@ -24,7 +24,7 @@ struct MQTTClientChannel: Sendable {
         case idle
         case connecting(deadline: WireInstant)
         // Out of line, because few connections have to verify their server.
-        indirect case verifying(MQTTConnack, MQTTServerLimits, deadline: WireInstant)
+        indirect case verifying(MQTTConnackPacket, MQTTServerLimits, deadline: WireInstant)
         case connected
         case closed
     }
@@ -239,7 +239,7 @@ struct MQTTClientChannel: Sendable {
     /// Begins the connection, after this side has verified the server.
     ///
     /// - Returns: The CONNACK and the limits of the server; nil if no verification is due.
-    mutating func acceptServer() -> (MQTTConnack, MQTTServerLimits)? {
+    mutating func acceptServer() -> (MQTTConnackPacket, MQTTServerLimits)? {
         guard case .verifying(let connack, let limits, _) = state else { return nil }
         noteConnected()
         return (connack, limits)

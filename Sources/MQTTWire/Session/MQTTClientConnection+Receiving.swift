@@ -104,7 +104,7 @@ extension MQTTClientConnection {
     }
 
     /// Begins the connection that the server has accepted and that needs no verification any more.
-    mutating func begin(_ connack: MQTTConnack, _ limits: MQTTServerLimits) {
+    mutating func begin(_ connack: MQTTConnackPacket, _ limits: MQTTServerLimits) {
         let lost = exchanges.begin(limits, sessionPresent: connack.sessionPresent)
         for call in lost { channel.events.append(.sessionLost(call)) }
         channel.events.append(.connected(connack))

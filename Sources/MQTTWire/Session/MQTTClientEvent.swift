@@ -3,7 +3,7 @@ package import WireCore
 /// An event of the client's core for its driver.
 package enum MQTTClientEvent: Sendable {
     /// The server has accepted the connection.
-    case connected(MQTTConnack)
+    case connected(MQTTConnackPacket)
     /// The server asks for the next data of the authentication; ``MQTTClientConnection/authenticate(_:explaining:at:)``
     /// answers.
     case challenged(MQTTProperties)

@@ -66,7 +66,7 @@ package struct MQTTClientHandshake: Sendable {
     /// - Returns: The CONNACK, which accepts or refuses.
     /// - Throws: `MQTTViolation` for any other packet, for a CONNACK that the CONNECT does not permit, and for any packet
     ///   before the CONNECT.
-    package mutating func receive(_ packet: MQTTPacket) throws(MQTTViolation) -> MQTTConnack {
+    package mutating func receive(_ packet: MQTTPacket) throws(MQTTViolation) -> MQTTConnackPacket {
         // Nothing answers a CONNECT that was not sent.
         guard progress == .waiting || progress == .authenticating else {
             throw .packetBeforeConnack(packet.kind)

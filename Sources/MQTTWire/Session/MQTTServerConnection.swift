@@ -137,7 +137,7 @@ package struct MQTTServerConnection: ProtocolCore {
     ///   - earlier: The state from ``takeSessionState()`` at the end of the client's last connection; it is discarded
     ///     unless the CONNACK has Session Present.
     package mutating func accept(
-        _ connack: MQTTConnack = MQTTConnack(),
+        _ connack: MQTTConnackPacket = MQTTConnackPacket(),
         resuming earlier: MQTTSessionState = MQTTSessionState()
     ) {
         guard case .asked = state else { return }
@@ -172,7 +172,7 @@ package struct MQTTServerConnection: ProtocolCore {
         let hasProperties = version == .v5
         write(
             .connack(
-                MQTTConnack(
+                MQTTConnackPacket(
                     sessionPresent: false,
                     reasonCode: reasonCode,
                     properties: hasProperties ? properties : MQTTProperties()

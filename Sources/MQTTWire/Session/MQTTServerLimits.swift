@@ -72,7 +72,7 @@ package struct MQTTServerLimits: Hashable, Sendable {
     package static func byteCount(of filter: String) -> Int { 2 + filter.utf8.count + 1 }
 
     /// Reads the properties of a CONNACK.
-    package init(_ connack: MQTTConnack, version: MQTTVersion) {
+    package init(_ connack: MQTTConnackPacket, version: MQTTVersion) {
         let properties = connack.properties
         receiveMaximum = properties.receiveMaximum.map(Int.init) ?? receiveMaximum
         maximumQoS = properties.maximumQoS ?? maximumQoS

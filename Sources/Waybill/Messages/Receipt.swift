@@ -23,9 +23,9 @@ public struct Receipt: Sendable {
 
     // Out of line once more: only receipts of MQTT's connect have them.
     private final class ConnackBox: Sendable {
-        let properties: MQTTConnackProperties
+        let properties: MQTTConnack
 
-        init(_ properties: MQTTConnackProperties) { self.properties = properties }
+        init(_ properties: MQTTConnack) { self.properties = properties }
     }
 
     private final class RareBox: Sendable {
@@ -79,7 +79,7 @@ public struct Receipt: Sendable {
     }
 
     /// What an MQTT 5 server states of the connection and of its limits, after `connect`; nil for other protocols.
-    public var connackProperties: MQTTConnackProperties? {
+    public var connack: MQTTConnack? {
         get { box?.values.connack?.properties }
         set { rare.connack = newValue.map(ConnackBox.init) }
     }

@@ -88,7 +88,7 @@ extension SendOption {
 
     /// The send waits for a connection, also for the first one (MQTT, STOMP).
     ///
-    /// Without it ``OfflineQueuePolicy/waitsForConnection`` of the transport decides. Where sends are HTTP requests, it is
+    /// Without it ``OfflinePolicy/waitsForConnection`` of the transport decides. Where sends are HTTP requests, it is
     /// `unsupported`.
     public static var waitsForConnection: Self { .waitsForConnection(true) }
 
@@ -111,7 +111,7 @@ extension SubscribeOption {
 
     /// The stream begins at once without a connection.
     ///
-    /// Without it ``OfflineQueuePolicy/waitsForConnection`` of the transport decides, which is false without a store on
+    /// Without it ``OfflinePolicy/waitsForConnection`` of the transport decides, which is false without a store on
     /// disk.
     ///
     /// The transport then connects as after a lost connection, attempt after attempt, as its policy says. The failed

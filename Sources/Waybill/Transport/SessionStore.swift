@@ -59,7 +59,7 @@ public protocol SessionStore: Sendable {
 
     /// Whether messages outlive the process; true by default.
     ///
-    /// Sends then wait for a connection (``OfflineQueuePolicy/waitsForConnection``).
+    /// Sends then wait for a connection (``OfflinePolicy/waitsForConnection``).
     var isOnDisk: Bool { get }
 
     /// Replaces the stored list of topic filters that have no listener any more.

@@ -110,7 +110,7 @@ struct LoopbackMQTT: Sendable {
     private func admit(_ admission: LoopbackAdmission) {
         guard case .mqtt(let client)? = hub.member(admission.client) else { return }
         let connect = admission.connect
-        var connack = MQTTConnack(sessionPresent: admission.isPresent)
+        var connack = MQTTConnackPacket(sessionPresent: admission.isPresent)
         if connect.version == .v5 {
             connack.properties.authenticationData = hub.withState { state in
                 state.authentications[client.identifier]?.lastData

@@ -17,7 +17,7 @@ final class Bench: Sendable {
         var reconnection = ReconnectionPolicy()
         var credentials: CredentialSource?
         var hints: [any ConnectionHintSource] = []
-        var offlineQueue = OfflineQueuePolicy()
+        var offlineQueue = OfflinePolicy()
         /// The timeouts of connecting and of acknowledgements; nil for the transport's defaults.
         var connectTimeout: Duration?
         var answerTimeout: Duration?

@@ -44,7 +44,7 @@ func statingProperties(_ configuration: inout MQTTConfiguration) {
 func readingLimits(_ transport: MQTTTransport) async throws -> Bool {
     let provider = Provider<AnyEntry>(transport: transport)
     let receipt = try await provider.request(.connect)
-    if let limits = receipt.connackProperties, !limits.sharedSubscriptionAvailable { return false }
-    let present = transport.connackProperties
+    if let limits = receipt.connack, !limits.sharedSubscriptionAvailable { return false }
+    let present = transport.connack
     return present?.retainAvailable == true
 }

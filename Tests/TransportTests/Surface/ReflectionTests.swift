@@ -137,7 +137,7 @@ struct ReflectionTests {
         event.topic = path
         event.error = error
         let transport = try MQTTTransport(url: "mqtt://\(url)", configuration: mqtt)
-        var connack = MQTTConnackProperties()
+        var connack = MQTTConnack()
         connack.userProperties = headers("connack")
         connack.reasonString = "\(secret)-reason"
         connack.responseInformation = "\(secret)-information"
@@ -174,7 +174,7 @@ struct ReflectionTests {
             ("FailoverFailure", FailoverFailure(attempts: [.init(host: "h", error: error)])),
             ("Attempt", FailoverFailure.Attempt(host: "h", error: error)),
             ("MQTTReason", MQTTReason(.banned, userProperties: headers("reason"))),
-            ("MQTTConnackProperties", connack),
+            ("MQTTConnack", connack),
             (
                 "MQTTAuthProperties",
                 MQTTAuthProperties(
@@ -243,12 +243,12 @@ struct ReflectionTests {
         "DropReason", "Event", "EventStreamResponse", "Events", "FailoverOptions", "ID",
         "InMemorySessionStore",
         "Instant", "JSONBodyDecoder", "JSONBodyEncoder", "PropertyListBodyDecoder",
-        "PropertyListBodyEncoder", "KeepAliveMemory", "Kind",
+        "PropertyListBodyEncoder", "LearnedKeepAlive", "Kind",
         "LateDeliveryPolicy",
         "ListenerToken", "LoopbackFaults", "MQTTRedirectPolicy", "MessageRefusal", "ManualClock",
         "MessageRouter",
         "NegotiatedTLS",
-        "OSLogWireLogger", "OfflineQueuePolicy", "Order", "Overflow", "Options",
+        "OSLogWireLogger", "OfflinePolicy", "Order", "Overflow", "Options",
         "ProviderConfiguration", "Report",
         "QoS", "ReadyState", "Reason", "ReconnectionPolicy", "Refusal",
         "RequestAttempts", "RequestChain", "RetainHandling", "RetryBudget", "RetryDelay",

@@ -1,7 +1,7 @@
 package import WireCore
 
 /// CONNACK: the server's answer to CONNECT (MQTT 5, 3.2).
-package struct MQTTConnack: Hashable, Sendable {
+package struct MQTTConnackPacket: Hashable, Sendable {
     package var sessionPresent: Bool
     package var reasonCode: MQTTReasonCode
     package var properties: MQTTProperties
@@ -70,7 +70,7 @@ package struct MQTTConnack: Hashable, Sendable {
     }
 }
 
-extension MQTTConnack: CustomStringConvertible {
+extension MQTTConnackPacket: CustomStringConvertible {
     package var description: String {
         "CONNACK \(reasonCode)" + (sessionPresent ? " sessionPresent" : "")
     }

@@ -3,7 +3,7 @@
 /// Sends wait in the order of the calls. Once the connection is back, they are sent after the subscriptions and after
 /// the calls that were pending at the loss, and before new calls. Each call ends as with a connection, or with an error
 /// when it has waited too long or is dropped.
-public struct OfflineQueuePolicy: Hashable, Sendable {
+public struct OfflinePolicy: Hashable, Sendable {
     /// What happens when the queue is full.
     public enum Overflow: Hashable, Sendable {
         /// The new send fails with `limitExceeded`.
@@ -64,8 +64,8 @@ public struct OfflineQueuePolicy: Hashable, Sendable {
     }
 
     /// A policy without a queue.
-    public static var off: OfflineQueuePolicy {
-        var policy = OfflineQueuePolicy()
+    public static var off: OfflinePolicy {
+        var policy = OfflinePolicy()
         policy.isEnabled = false
         return policy
     }

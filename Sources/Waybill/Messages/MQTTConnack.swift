@@ -3,8 +3,8 @@
 /// A property that the server leaves out has the value that the specification gives it. It is nil where the
 /// specification leaves the matter to what the client has sent.
 ///
-/// ``Receipt/connackProperties`` of a `connect` has them, and so has the transport while it is connected.
-public struct MQTTConnackProperties: Hashable, Sendable {
+/// ``Receipt/connack`` of a `connect` has them, and so has the transport while it is connected.
+public struct MQTTConnack: Hashable, Sendable {
     /// The time that the server keeps the session (Session Expiry Interval); nil if it keeps it as the client asked.
     ///
     /// 4,294,967,295 seconds mean forever.
@@ -42,7 +42,7 @@ public struct MQTTConnackProperties: Hashable, Sendable {
     public init() {}
 }
 
-extension MQTTConnackProperties: CustomStringConvertible, Unmirrored {
+extension MQTTConnack: CustomStringConvertible, Unmirrored {
     /// Limits and features; no text of the server and no values of user properties.
     public var description: String {
         var text = "QoS \(maximumQoS.rawValue), receive maximum \(receiveMaximum)"
