@@ -110,8 +110,8 @@ struct Quickstart {
                 $0.tls.authorities = options.authorities
                 $0.wireLogger = logger
                 $0.host = options.host
-                $0.login = options.login
-                $0.passcode = options.passcode
+                $0.userName = options.login
+                $0.password = options.passcode
             }
             // STOMP brokers have other topic names: `chat/lobby` becomes `/topic/chat.lobby`.
             provider = Provider(transport: stomp).topicStyle(.rabbitMQ)

@@ -102,9 +102,9 @@ extension JobPool {
             let transport = try MQTTTransport(url: url) {
                 $0.version = .v5
                 $0.clientIdentifier = client
-                $0.cleanStart = !keepsSession
-                if keepsSession { $0.sessionExpiry = .seconds(24 * 3_600) }
-                $0.receiveMaximum = prefetch
+                $0.session.cleanStart = !keepsSession
+                if keepsSession { $0.session.expiry = .seconds(24 * 3_600) }
+                $0.limits.receiveMaximum = prefetch
             }
             return Provider(transport: transport)
         case .stomp:

@@ -7,7 +7,7 @@ package import MQTTWire
 /// at ``minimum`` and grows while pings are answered. After a loss that a silence explains it shrinks, until the
 /// longest interval is found that the network bears. The next connection over the same network continues there.
 ///
-/// ``MQTTConfiguration/keepAlive``, or the server's own value (MQTT 5), is what the server is told, and the
+/// ``MQTTConfiguration/KeepAlive/interval``, or the server's own value (MQTT 5), is what the server is told, and the
 /// longest interval. Its default is 60 seconds, which leaves nothing to learn: set it to the longest interval that the
 /// app wants. A server notices a lost client only after one and a half times this value (MQTT 5, 3.1.2.10).
 ///

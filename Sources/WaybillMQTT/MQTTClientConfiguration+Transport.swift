@@ -15,11 +15,11 @@ extension MQTTClientConfiguration {
     ) {
         self.init()
         version = configuration.version == .v5 ? .v5 : .v3_1_1
-        maximumPacketSize = configuration.maximumPacketSize
-        inflightWindow = min(max(configuration.inflightWindow, 1), 65_535)
+        maximumPacketSize = configuration.limits.packetSize
+        inflightWindow = min(max(configuration.limits.inFlight, 1), 65_535)
         self.connectTimeout = connectTimeout
-        acknowledgementTimeout = configuration.acknowledgementTimeout
-        usesTopicAliases = configuration.usesTopicAliases
+        acknowledgementTimeout = configuration.timeouts.confirmation
+        usesTopicAliases = configuration.aliases.isUsed
         isTracing = configuration.wireLogger != nil
         keepAliveProbe = probe
         // Set without automatic reconnection, too, because a connection follows a pause in any case.

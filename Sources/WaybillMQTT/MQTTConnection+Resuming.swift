@@ -38,7 +38,7 @@ extension MQTTConnection {
         guard let authentication else { throw MQTTErrorMapping.noAuthenticator }
         try await authentication.repeatExchange(
             over: self,
-            within: configuration.acknowledgementTimeout
+            within: configuration.timeouts.confirmation
         )
     }
 

@@ -251,7 +251,7 @@ final class MQTTConnection: TransportConnection {
         guard mayBeLate else { return }
         session.noteLateAttempt(
             at: now,
-            lasting: configuration.connectTimeout,
+            lasting: configuration.timeouts.connect,
             isEndedByPeer: !end.isGivenUp(error)
         )
     }
@@ -329,7 +329,7 @@ final class MQTTConnection: TransportConnection {
                     reason: .tooLarge
                 )
             )
-            replies.noteSkipped(message.publish, limit: configuration.maximumPacketSize)
+            replies.noteSkipped(message.publish, limit: configuration.limits.packetSize)
         // The calls of waiting tasks are answered together.
         case .published(let call, let code, let properties):
             (call as? MQTTStoredCall)?.answer(code, properties)
@@ -353,7 +353,7 @@ final class MQTTConnection: TransportConnection {
             (call as? MQTTPendingCall)?.fail(
                 WaybillError(.timedOut, "the server did not acknowledge in time")
             )
-            subscriptions.pressure.noteTimeout(of: configuration.acknowledgementTimeout)
+            subscriptions.pressure.noteTimeout(of: configuration.timeouts.confirmation)
         case .abandoned(let call): state.withLock { $0.end.add(call) }
         case .trace(let trace):
             configuration.wireLogger?.logFrame(

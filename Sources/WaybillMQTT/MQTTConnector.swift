@@ -24,7 +24,7 @@ struct MQTTConnector: Sendable {
 
     /// Sends DISCONNECT, and waits until the connection is closed.
     func disconnect(_ request: Request) async throws {
-        let configured = configuration.sessionExpiry.map(MQTTMapping.seconds)
+        let configured = configuration.session.expiry.map(MQTTMapping.seconds)
         let disconnectPacket = try MQTTDisconnectMapping.packet(
             request,
             version,

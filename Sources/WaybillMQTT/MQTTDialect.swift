@@ -82,7 +82,7 @@ struct MQTTDialect: ConnectionDialect {
         replies.conclude(unanswered)
         if isForGood { catchAll.end() }
         // Stored messages wait for the next connection even if the server grants no session.
-        let isStored = configuration.value.keepsSession && configuration.value.store != nil
+        let isStored = configuration.value.keepsSession && configuration.value.session.store != nil
         session.conclude(
             unanswered,
             keepsSession: (keepsSession || isStored) && !isForGood,

@@ -31,17 +31,17 @@ final class MQTTEngine: Sendable {
         )
         let settings = ConnectionSettings(
             connectsOnDemand: configuration.connectsOnDemand,
-            connectTimeout: configuration.connectTimeout,
-            closeTimeout: configuration.closeTimeout,
-            drainTimeout: configuration.drainTimeout,
-            waitsForConnection: configuration.offlineQueue.waits(with: configuration.store)
+            connectTimeout: configuration.timeouts.connect,
+            closeTimeout: configuration.timeouts.close,
+            drainTimeout: configuration.timeouts.drain,
+            waitsForConnection: configuration.offline.waits(with: configuration.session.store)
         )
         var restored: MQTTSessionState?
         var outbox: Outbox?
         var leftMessages: MQTTLeftMessages?
-        if let store = configuration.store {
+        if let store = configuration.session.store {
             // Without an identifier of its own the client could not ask for the session again.
-            let keepsSession = configuration.keepsSession && !configuration.cleanStart
+            let keepsSession = configuration.keepsSession && !configuration.session.cleanStart
             let (left, session) = try MQTTLeftMessages.read(
                 store,
                 of: keepsSession ? configuration.clientIdentifier : nil,
@@ -51,19 +51,19 @@ final class MQTTEngine: Sendable {
             restored = session
             leftMessages = left
             outbox = Outbox(
-                StoreClient(store, by: environment.clock, configuration.offlineQueue)
+                StoreClient(store, by: environment.clock, configuration.offline)
             )
         }
         let session = MQTTSession(
             environment: environment,
-            acknowledgementTimeout: configuration.acknowledgementTimeout,
+            acknowledgementTimeout: configuration.timeouts.confirmation,
             messages: outbox?.client,
             leftMessages: leftMessages,
-            store: restored == nil ? nil : configuration.store,
+            store: restored == nil ? nil : configuration.session.store,
             restored: restored ?? MQTTSessionState(),
             of: restored == nil ? nil : configuration.clientIdentifier
         )
-        let account = MemoryAccount(limit: configuration.memoryLimit)
+        let account = MemoryAccount(limit: configuration.limits.memory)
         let catchAll = CatchAll(reportingTo: events, account: account)
         self.catchAll = catchAll
         let subscriptions = try MQTTSubscriptions(
@@ -80,12 +80,12 @@ final class MQTTEngine: Sendable {
             subscriptions: subscriptions,
             environment: environment
         )
-        keepAliveLearning = configuration.adaptiveKeepAlive.map { MQTTKeepAliveLearning($0) }
+        keepAliveLearning = configuration.keepAlive.adaptive.map { MQTTKeepAliveLearning($0) }
         self.subscriptions = subscriptions
         let lifecycle = ConnectionLifecycle(
             settings,
             reconnecting: configuration.reconnection,
-            offlineQueue: configuration.offlineQueue,
+            offlineQueue: configuration.offline,
             failover,
             in: environment,
             reportingTo: events,
@@ -254,7 +254,7 @@ final class MQTTEngine: Sendable {
         }
         // First, for a message that is just being stored.
         connector.session.discard()
-        await outbox?.removeAll(within: connector.configuration.closeTimeout)
+        await outbox?.removeAll(within: connector.configuration.timeouts.close)
     }
 
     /// Closes without waiting, when the transport was released.

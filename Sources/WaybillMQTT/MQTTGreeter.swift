@@ -84,12 +84,12 @@ struct MQTTGreeter: Sendable {
         _ = options.take(.timeout)
         _ = options.take(.upgradeHeaders)
         let cleanStart: Bool? = options.take(.cleanStart)
-        let keepAlive = options.take(.keepAlive) ?? configuration.keepAlive
+        let keepAlive = options.take(.keepAlive) ?? configuration.keepAlive.interval
         let password = options.take(.password) ?? configuration.password
         var packet = MQTTConnect(
             version: version,
             clientIdentifier: options.take(.clientIdentifier) ?? clientIdentifier,
-            cleanStart: cleanStart ?? configuration.cleanStart,
+            cleanStart: cleanStart ?? configuration.session.cleanStart,
             keepAlive: UInt16(clamping: keepAlive.components.seconds),
             userName: options.take(.userName) ?? configuration.userName,
             password: password.map { Array($0.utf8) }
@@ -121,18 +121,18 @@ struct MQTTGreeter: Sendable {
         let configuration = configuration.value
         var properties = MQTTProperties()
         properties.sessionExpiryInterval =
-            (sessionExpiry ?? configuration.sessionExpiry).map(MQTTMapping.seconds)
-        properties.receiveMaximum = configuration.receiveMaximum.map { max($0, 1) }
-        if configuration.announcesMaximumPacketSize {
-            properties.maximumPacketSize = UInt32(clamping: max(configuration.maximumPacketSize, 1))
+            (sessionExpiry ?? configuration.session.expiry).map(MQTTMapping.seconds)
+        properties.receiveMaximum = configuration.limits.receiveMaximum.map { max($0, 1) }
+        if configuration.limits.announcesPacketSize {
+            properties.maximumPacketSize = UInt32(clamping: max(configuration.limits.packetSize, 1))
         }
-        if configuration.topicAliasMaximum > 0 {
-            properties.topicAliasMaximum = configuration.topicAliasMaximum
+        if configuration.aliases.accepted > 0 {
+            properties.topicAliasMaximum = configuration.aliases.accepted
         }
-        if configuration.asksForResponseInformation {
+        if configuration.replies.requestsResponseInformation {
             properties.requestResponseInformation = true
         }
-        properties.requestProblemInformation = configuration.asksForProblemInformation
+        properties.requestProblemInformation = configuration.requestsProblemInformation
         properties.userProperties = request.headers.pairs
         return properties
     }

@@ -29,7 +29,7 @@ final class MQTTReplies: Sendable {
     ) {
         pending = PendingReplies(in: environment)
         self.subscriptions = subscriptions
-        prefix = configuration.replyTopicPrefix
+        prefix = configuration.replies.topicPrefix
         // Replaces the characters that would split the topic level or make it a wildcard.
         name = String(
             decoding: clientIdentifier.utf8.map { byte in
@@ -145,7 +145,7 @@ extension MQTTSender {
         try check(sample, request)
         return try await replies.pending.answer(
             to: request,
-            within: request.command[.timeout] ?? configuration.replyTimeout
+            within: request.command[.timeout] ?? configuration.timeouts.reply
         ) { correlation in
             while true {
                 let first = try await connector.connection(for: request)
@@ -183,7 +183,7 @@ extension MQTTSender {
             let isUnheard =
                 receipt.reason?.hasBytePrefix(MQTTReasonCode.noMatchingSubscribers.description)
                 == true
-            guard isUnheard, configuration.failsWithoutSubscribers else { return receipt }
+            guard isUnheard, configuration.replies.failsWithoutSubscribers else { return receipt }
             throw WaybillError(
                 .rejected,
                 "the server knows no subscriber that could answer",

@@ -51,7 +51,7 @@ package struct MQTTRequestCheck: Sendable {
         case .other:
             throw MQTTMapping.unsupported("command \(request.command.name)", request)
         case .disconnect:
-            let expiry = connects.sessionExpiry.withLock { $0 } ?? configuration.sessionExpiry
+            let expiry = connects.sessionExpiry.withLock { $0 } ?? configuration.session.expiry
             _ = try MQTTDisconnectMapping.packet(
                 request,
                 version,

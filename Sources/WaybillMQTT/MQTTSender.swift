@@ -40,7 +40,7 @@ struct MQTTSender: Sendable {
             if let outbox, qos != .atMostOnce, !command.isSet(.sentOnce) {
                 receipt = try await outbox.keeping(
                     request,
-                    within: command[.timeout] ?? configuration.acknowledgementTimeout,
+                    within: command[.timeout] ?? configuration.timeouts.confirmation,
                     isDiscarded: { [session] in session.isDiscarded }
                 ) { number in
                     terms.storedNumber = number
@@ -104,8 +104,8 @@ struct MQTTSender: Sendable {
         let answer: MQTTAnswer = try await lifecycle.requests.queued(
             request,
             timeout: terms.queueLimit(
-                configuration.offlineQueue,
-                acknowledgement: configuration.acknowledgementTimeout,
+                configuration.offline,
+                acknowledgement: configuration.timeouts.confirmation,
                 at: clock.now
             ),
             greeting: terms.isLasting ? connector.greeting(for: request) : nil,

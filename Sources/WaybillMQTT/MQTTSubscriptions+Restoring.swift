@@ -26,7 +26,7 @@ extension MQTTSubscriptions {
         }
         try await withThrowingTaskGroup { group in
             let left = state.withLock { $0.table.left.all }
-            let (limits, stated) = (connection.driver.limits, configuration.filtersPerPacket)
+            let (limits, stated) = (connection.driver.limits, configuration.limits.filtersPerPacket)
             var window = MQTTPacketWindow()
             let leaving = stated ?? MQTTPacketWindow.leastQuota
             for batch in left.batches(of: leaving, within: limits, \.text) {

@@ -45,7 +45,7 @@ final class MQTTSubscriptions: Sendable {
     ) throws(WaybillError) {
         self.shared = shared
         let configuration = shared.value
-        let store = configuration.keepsSession ? configuration.store : nil
+        let store = configuration.keepsSession ? configuration.session.store : nil
         self.store = store
         self.session = session
         let left = try LeftMessages.reading { try store?.pendingUnsubscribes() ?? [] }
@@ -56,9 +56,9 @@ final class MQTTSubscriptions: Sendable {
         self.deliveries = deliveries
         let unheard = UnheardMessages(reportingTo: events, by: environment.clock)
         self.unheard = unheard
-        let policy = configuration.lateDelivery
+        let policy = configuration.session.lateDelivery
         let holds = configuration.keepsSession && policy.timeToLive > .zero
-        let held = MQTTHeldMessages(policy, memoryLimit: configuration.memoryLimit)
+        let held = MQTTHeldMessages(policy, memoryLimit: configuration.limits.memory)
         late = holds ? MQTTLateDelivery(held, deliveries, unheard, clock: environment.clock) : nil
         let clock = environment.clock
         pressure = ReadingPressure(account: account, reportingTo: events, by: clock)
@@ -146,7 +146,10 @@ final class MQTTSubscriptions: Sendable {
                 throw WaybillError(.notConnected, "there is no connection").about(request)
             }
             let timeout = request.command[.timeout]
-            for batch in requests.packets(within: limits, stated: configuration.filtersPerPacket) {
+            for batch in requests.packets(
+                within: limits,
+                stated: configuration.limits.filtersPerPacket
+            ) {
                 var request = request
                 request.topics = [EntryTopic(batch[0].filter)]
                 _ = ask(batch, request, timeout, since: events.timestamp, over: connection)
@@ -284,7 +287,7 @@ final class MQTTSubscriptions: Sendable {
         let limits = state.withLock { $0.connection }?.driver.limits ?? MQTTServerLimits()
         let userProperties = request.headers.pairs
         var (receipt, refusal) = (Receipt(of: request.topic), WaybillError?.none)
-        let stated = shared.value.filtersPerPacket
+        let stated = shared.value.limits.filtersPerPacket
         for batch in filters.batches(of: stated, within: limits, beside: userProperties, \.self) {
             do {
                 let one = try await unsubscribe(packet: batch, request)

@@ -33,7 +33,7 @@ public final class MQTTTransport: Transport, ImmediateTransport, StoringTranspor
     ///     `wss://host/path`, by default with the ports 80 and 443. A user name and a password in the URL are used if
     ///     the configuration has none.
     ///   - configuration: The options of the transport.
-    ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
+    ///   - configure: Changes the configuration, as in `{ $0.limits.memory = 1 << 20 }`.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL, `limitExceeded` for a store that
     ///     cannot be read, with the store's error as `underlying`.
     public convenience init(
@@ -53,7 +53,7 @@ public final class MQTTTransport: Transport, ImmediateTransport, StoringTranspor
     /// - Parameters:
     ///   - url: The URL as text; see ``init(url:configuration:configure:)-(URL,_,_)``.
     ///   - configuration: The options of the transport.
-    ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
+    ///   - configure: Changes the configuration, as in `{ $0.limits.memory = 1 << 20 }`.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL, `limitExceeded` for a store that
     ///     cannot be read, with the store's error as `underlying`.
     public convenience init(
@@ -94,7 +94,7 @@ public final class MQTTTransport: Transport, ImmediateTransport, StoringTranspor
             var environment =
                 try environment.proxied(by: options.proxy)
                 .secured(for: address.scheme, by: options.tls)
-                .withReadTimeout(options.readTimeout)
+                .withReadTimeout(options.timeouts.silence)
             guard address.scheme.hasPath else { return environment }
             environment.dialer = WebSocketTunnel.dialer(
                 to: address,
@@ -169,9 +169,10 @@ public final class MQTTTransport: Transport, ImmediateTransport, StoringTranspor
 
     /// Authenticates the open connection anew, such as before a token expires (MQTT 5, 4.12.1).
     ///
-    /// A new exchange of ``MQTTConfiguration/authenticator`` takes place while messages flow. If it fails, or takes longer
-    /// than ``MQTTConfiguration/acknowledgementTimeout``, the connection is closed. The next connection authenticates
-    /// itself. If the task is cancelled after the exchange has begun, the exchange continues without the caller.
+    /// A new exchange of ``MQTTConfiguration/authenticator`` takes place while messages flow. If it fails, or takes
+    /// longer than ``MQTTConfiguration/Timeouts/confirmation``, the connection is closed. The next connection
+    /// authenticates itself. If the task is cancelled after the exchange has begun, the exchange continues without the
+    /// caller.
     ///
     /// - Throws: `unsupported` with MQTT 3.1.1 and without an authenticator; `notConnected`; `rejected` while another
     ///   re-authentication is under way; `unauthorized` if the server refuses the client, or if the server was not verified;
@@ -207,8 +208,8 @@ public final class MQTTTransport: Transport, ImmediateTransport, StoringTranspor
 
     /// Shuts down as ``shutdown()`` does, and discards the session.
     ///
-    /// The store is emptied; one that takes longer than ``MQTTConfiguration/closeTimeout`` goes on after this call. With
-    /// MQTT 5 and an open connection, the server is told to discard its session, too.
+    /// The store is emptied; one that takes longer than ``MQTTConfiguration/Timeouts/close`` goes on after this call.
+    /// With MQTT 5 and an open connection, the server is told to discard its session, too.
     public func destroy() async {
         await engine.destroy()
     }

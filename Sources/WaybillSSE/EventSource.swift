@@ -92,7 +92,7 @@ public final class EventSource: Sendable {
     ///   - body: The body of each request, as for a query that does not fit a URL.
     ///   - contentType: What kind of body it is; nil says nothing of it.
     ///   - configuration: How it behaves.
-    ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
+    ///   - configure: Changes the configuration, as in `{ $0.limits.memory = 1 << 20 }`.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL, and for headers that
     ///   cannot be sent.
     public convenience init(
@@ -127,7 +127,7 @@ public final class EventSource: Sendable {
     ///   - body: The body of each request.
     ///   - contentType: What kind of body it is; nil says nothing of it.
     ///   - configuration: How it behaves.
-    ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
+    ///   - configure: Changes the configuration, as in `{ $0.limits.memory = 1 << 20 }`.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for what is no such URL, and for headers that
     ///   cannot be sent.
     public convenience init(

@@ -266,5 +266,5 @@ final class HTTPExchange: Sendable {
     )
 
     /// How long the body of a reply may be.
-    private var limit: Int { min(max(configuration.maximumReplySize, 0), .max - 1) }
+    private var limit: Int { min(max(configuration.limits.replySize, 0), .max - 1) }
 }

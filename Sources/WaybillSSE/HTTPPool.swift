@@ -47,7 +47,7 @@ final class HTTPPool: Sendable {
         self.links = links
         clock = links.plain.clock
         self.events = events
-        let limit = configuration.maximumConnectionsPerHost
+        let limit = configuration.limits.connectionsPerHost
         state = Locked(State(places: HTTPPlaces(limit: limit) { $0.isUsable }))
     }
 
@@ -62,8 +62,8 @@ final class HTTPPool: Sendable {
         _ timeout: Duration?
     ) async throws -> Response {
         var plan = plan
-        var left = timeout ?? configuration.responseTimeout
-        for _ in 0...max(configuration.maximumRedirects, 0) {
+        var left = timeout ?? configuration.timeouts.confirmation
+        for _ in 0...max(configuration.limits.redirects, 0) {
             let response: Response
             do {
                 // A redirect counts from the host that has answered, and its time is what is left of the first one's.
@@ -77,7 +77,7 @@ final class HTTPPool: Sendable {
             guard isRedirect else { return response }
             plan = try plan.redirected(by: response.head)
         }
-        let limit = configuration.maximumRedirects
+        let limit = configuration.limits.redirects
         throw WaybillError(.rejected, "more than \(limit) redirects").about(request)
     }
 
@@ -231,7 +231,7 @@ final class HTTPPool: Sendable {
         let begun = ContinuousClock.now
         events.report(.connecting(to: target.host))
         do {
-            let link = try await links.open(target, within: configuration.connectTimeout)
+            let link = try await links.open(target, within: configuration.timeouts.connect)
             events.report(.connected(to: target.host, since: begun))
             return HTTPExchange(link, target: target, configuration: configuration, events: events)
         } catch {

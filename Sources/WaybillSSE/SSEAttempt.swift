@@ -115,7 +115,7 @@ struct SSEAttempt {
     /// Asks one host, follows its redirects, and waits for the end of the stream.
     private func follow(_ plan: HTTPRequestPlan) async -> SSEOutcome {
         var plan = plan
-        let limit = stream.engine.configuration.maximumRedirects
+        let limit = stream.engine.configuration.limits.redirects
         for _ in 0...max(limit, 0) {
             do {
                 let (closure, wasOpen, wasHeld) =

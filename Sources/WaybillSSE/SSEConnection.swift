@@ -30,10 +30,10 @@ final class SSEConnection: Sendable {
             lastEventID: stream.lastEventID,
             limits: EventStreamLimits(
                 lineByteCount: configuration.lineLimit,
-                eventByteCount: configuration.maximumEventSize
+                eventByteCount: configuration.limits.eventSize
             ),
             acceptsCompression: plan.invitesCompression(configuration),
-            idleTimeout: configuration.idleTimeout,
+            idleTimeout: configuration.timeouts.silence,
             reportsComments: stream.announces || !stream.engine.observers.isEmpty
         )
         driver = Driver(
@@ -57,7 +57,7 @@ final class SSEConnection: Sendable {
         for stream: SSEStream,
         _ source: MessageSource
     ) async throws -> (EventStreamClosure, wasOpen: Bool, wasHeld: Bool) {
-        let timeout = stream.engine.configuration.connectTimeout
+        let timeout = stream.engine.configuration.timeouts.connect
         let link = try await stream.engine.links.open(plan.target, within: timeout)
         let connection = SSEConnection(link, plan, stream, source)
         // The driver lets go of the handler after the end.

@@ -47,10 +47,10 @@ final class SSEEngine: Sendable {
         events = TransportEventSource(label: configuration.label)
         catchAll = CatchAll(
             reportingTo: events,
-            account: MemoryAccount(limit: configuration.memoryLimit)
+            account: MemoryAccount(limit: configuration.limits.memory)
         )
         // An account of its own, or unread events would take the room of messages.
-        observers = SSEObservers(account: MemoryAccount(limit: configuration.memoryLimit))
+        observers = SSEObservers(account: MemoryAccount(limit: configuration.limits.memory))
         self.configuration = configuration
         self.links = links
         let (environment, policy) = (links.plain, configuration.reconnection)
@@ -139,7 +139,7 @@ final class SSEEngine: Sendable {
         do {
             let receipt: Receipt
             if let outbox, plan.method == "POST", hasKey(request) {
-                let limit = timeout ?? configuration.responseTimeout
+                let limit = timeout ?? configuration.timeouts.confirmation
                 let (clock, start) = (links.plain.clock, links.plain.clock.now)
                 receipt = try await outbox.keeping(request, within: limit) { number in
                     // A stated time counts from the call.

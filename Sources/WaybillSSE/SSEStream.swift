@@ -71,7 +71,7 @@ final class SSEStream: Sendable {
             CredentialProvider(source, in: engine.links.plain)
         }
         pressure = ReadingPressure(
-            account: MemoryAccount(limit: configuration.memoryLimit),
+            account: MemoryAccount(limit: configuration.limits.memory),
             reportingTo: engine.events,
             by: engine.links.plain.clock
         )
@@ -79,7 +79,7 @@ final class SSEStream: Sendable {
             configuration.reconnection,
             isPaused: isPaused,
             timeLimit: announces || request.command.isSet(.waitsForConnection)
-                ? nil : configuration.connectTimeout
+                ? nil : configuration.timeouts.connect
         )
         state = Locked(
             State(

@@ -22,7 +22,7 @@ public final class SSETransport: Transport, StoringTransport {
     ///   - url: `http://host:port/path` or `https`, to which topics are appended. Its user name and password are used
     ///     if the configuration has none.
     ///   - configuration: The configuration.
-    ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
+    ///   - configure: Changes the configuration, as in `{ $0.limits.memory = 1 << 20 }`.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL, `limitExceeded` if the store cannot be
     ///     read.
     public convenience init(
@@ -40,7 +40,7 @@ public final class SSETransport: Transport, StoringTransport {
     /// - Parameters:
     ///   - url: The URL as text; see ``init(url:configuration:configure:)-(URL,_,_)``.
     ///   - configuration: The configuration.
-    ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
+    ///   - configure: Changes the configuration, as in `{ $0.limits.memory = 1 << 20 }`.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL, `limitExceeded` if the store cannot be
     ///     read.
     public convenience init(

@@ -40,11 +40,11 @@ final class STOMPConnection: TransportConnection {
         self.left = left
         self.link = link
         var core = STOMPClientConfiguration()
-        core.limits = configuration.limits
+        core.limits = configuration.wireLimits
         core.connectTimeout = link.timeLeft
-        core.receiptTimeout = configuration.receiptTimeout
-        core.closeTimeout = configuration.closeTimeout
-        core.maximumInFlight = max(configuration.maximumInFlight, 1)
+        core.receiptTimeout = configuration.timeouts.confirmation
+        core.closeTimeout = configuration.timeouts.close
+        core.maximumInFlight = max(configuration.limits.inFlight, 1)
         core.learnsReceipts = configuration.receipts == .automatic
         core.contentLength = configuration.wireContentLength
         core.isTracing = configuration.wireLogger != nil
@@ -204,7 +204,7 @@ final class STOMPConnection: TransportConnection {
                     reason: .tooLarge
                 )
             )
-            replies.take(message.frame, of: id, longerThan: configuration.maximumBodySize)
+            replies.take(message.frame, of: id, longerThan: configuration.limits.bodySize)
             if let token { subscriptions.skip(token, over: self) }
         case .failed(let call, let frame):
             let error = STOMPMapping.refusal(frame)
@@ -212,7 +212,7 @@ final class STOMPConnection: TransportConnection {
             state.withLock { $0.end.add(call, error) }
         case .timedOut(let call, let isAnswering):
             (call as? STOMPPendingCall)?.fail(STOMPMapping.noReceipt(isAnswering: isAnswering))
-            subscriptions.pressure.noteTimeout(of: configuration.receiptTimeout)
+            subscriptions.pressure.noteTimeout(of: configuration.timeouts.confirmation)
         case .receiptsMissing:
             subscriptions.events.report(.unsupported(STOMPMapping.receiptsMissing))
         case .abandoned(let call): state.withLock { $0.end.add(call, nil) }

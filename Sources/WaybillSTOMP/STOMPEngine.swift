@@ -31,11 +31,11 @@ final class STOMPEngine: Sendable {
         events = TransportEventSource(label: configuration.label)
         let settings = ConnectionSettings(
             connectsOnDemand: configuration.connectsOnDemand,
-            connectTimeout: configuration.connectTimeout,
-            closeTimeout: configuration.closeTimeout,
-            waitsForConnection: configuration.offlineQueue.waits(with: configuration.store)
+            connectTimeout: configuration.timeouts.connect,
+            closeTimeout: configuration.timeouts.close,
+            waitsForConnection: configuration.offline.waits(with: configuration.store)
         )
-        let account = MemoryAccount(limit: configuration.memoryLimit)
+        let account = MemoryAccount(limit: configuration.limits.memory)
         catchAll = CatchAll(reportingTo: events, account: account)
         subscriptions = STOMPSubscriptions(
             configuration: shared,
@@ -48,7 +48,7 @@ final class STOMPEngine: Sendable {
         var left: STOMPLeftMessages?
         if let store = configuration.store {
             left = try STOMPLeftMessages(store, reportingTo: events)
-            outbox = Outbox(StoreClient(store, by: environment.clock, configuration.offlineQueue))
+            outbox = Outbox(StoreClient(store, by: environment.clock, configuration.offline))
         } else {
             outbox = nil
         }
@@ -64,7 +64,7 @@ final class STOMPEngine: Sendable {
         lifecycle = ConnectionLifecycle(
             settings,
             reconnecting: configuration.reconnection,
-            offlineQueue: configuration.offlineQueue,
+            offlineQueue: configuration.offline,
             failover,
             in: environment,
             reportingTo: events,
@@ -174,7 +174,7 @@ final class STOMPEngine: Sendable {
                 try STOMPMapping.check(send.headers, request)
                 receipt = try await outbox.keeping(
                     request,
-                    within: send.timeout ?? configuration.receiptTimeout
+                    within: send.timeout ?? configuration.timeouts.confirmation
                 ) { number in
                     terms.storedNumber = number
                     return try await self.send(send, request, terms, isObserved: begun != nil)
@@ -231,8 +231,8 @@ final class STOMPEngine: Sendable {
         let answer: STOMPReceivedHeaders = try await lifecycle.requests.queued(
             request,
             timeout: terms.queueLimit(
-                configuration.offlineQueue,
-                acknowledgement: configuration.receiptTimeout,
+                configuration.offline,
+                acknowledgement: configuration.timeouts.confirmation,
                 at: clock.now
             ),
             greeting: terms.isLasting ? dialect.greeting(.connecting(for: request)) : nil,

@@ -36,7 +36,7 @@ extension STOMPMapping {
         try check([header: id], request)
         // Each byte may be escaped, and a colon and a line end belong to the line.
         let byteCount = header.utf8.count + 3 + 2 * id.utf8.count
-        guard byteCount <= configuration.limits.maximumLineByteCount else {
+        guard byteCount <= configuration.wireLimits.maximumLineByteCount else {
             throw invalid("the header \(header) of the answers would be too long", request)
         }
     }

@@ -48,11 +48,11 @@ package enum STOMPMapping {
         let connect = STOMPConnect(
             versions: configuration.wireVersions,
             host: take(STOMPHeaderName.host) ?? configuration.host,
-            login: take(STOMPHeaderName.login) ?? userName ?? configuration.login,
-            passcode: take(STOMPHeaderName.passcode) ?? password ?? configuration.passcode,
+            login: take(STOMPHeaderName.login) ?? userName ?? configuration.userName,
+            passcode: take(STOMPHeaderName.passcode) ?? password ?? configuration.password,
             heartBeat: STOMPHeartBeat(
-                outgoing: keepAlive ?? configuration.outgoingHeartBeat,
-                incoming: keepAlive ?? configuration.incomingHeartBeat
+                outgoing: keepAlive ?? configuration.heartBeat.outgoing,
+                incoming: keepAlive ?? configuration.heartBeat.incoming
             ),
             headers: STOMPHeaders(headers)
         )

@@ -131,7 +131,7 @@ extension STOMPEngine {
         try STOMPMapping.check(send.headers, request)
         return try await replies.pending.answer(
             to: request,
-            within: send.timeout ?? configuration.replyTimeout
+            within: send.timeout ?? configuration.timeouts.reply
         ) { [send] correlation in
             var send = send
             send.headers.append(STOMPMapping.correlationID, correlation)

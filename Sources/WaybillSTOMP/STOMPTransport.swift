@@ -31,7 +31,7 @@ public final class STOMPTransport: Transport, ImmediateTransport, StoringTranspo
     ///     `wss://host/path`, by default with the ports 80 and 443. A user name and a password in the URL are used if
     ///     the configuration has none.
     ///   - configuration: The options of the transport.
-    ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
+    ///   - configure: Changes the configuration, as in `{ $0.limits.memory = 1 << 20 }`.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL, `limitExceeded` if the store cannot be
     ///     read.
     public convenience init(
@@ -51,7 +51,7 @@ public final class STOMPTransport: Transport, ImmediateTransport, StoringTranspo
     /// - Parameters:
     ///   - url: The URL as text; see ``init(url:configuration:configure:)-(URL,_,_)``.
     ///   - configuration: The options of the transport.
-    ///   - configure: Changes the configuration, as in `{ $0.memoryLimit = 1 << 20 }`.
+    ///   - configure: Changes the configuration, as in `{ $0.limits.memory = 1 << 20 }`.
     /// - Throws: `unsupported` for another scheme, `invalidEntry` for an invalid URL, `limitExceeded` if the store cannot be
     ///     read.
     public convenience init(
@@ -71,15 +71,15 @@ public final class STOMPTransport: Transport, ImmediateTransport, StoringTranspo
     ) throws(WaybillError) {
         var configuration = configuration
         let address = try ServiceAddress(url, for: "STOMP", schemes: Self.schemes)
-        configuration.login = configuration.login ?? address.userName
-        configuration.passcode = configuration.passcode ?? address.password
+        configuration.userName = configuration.userName ?? address.userName
+        configuration.password = configuration.password ?? address.password
         let options = configuration
         let failover = try Failover(address, configuration.failover, in: environment) {
             address throws(WaybillError) in
             var environment =
                 try environment.proxied(by: options.proxy)
                 .secured(for: address.scheme, by: options.tls)
-                .withReadTimeout(options.readTimeout)
+                .withReadTimeout(options.timeouts.silence)
             guard address.scheme.hasPath else { return environment }
             environment.dialer = WebSocketTunnel.dialer(
                 to: address,

@@ -91,9 +91,9 @@ enum MQTTBenchmarks {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: version)
-        configuration.inflightWindow = window
+        configuration.limits.inFlight = window
         // The longest message of the benchmarks has 1 MiB.
-        configuration.maximumPacketSize = 2 << 20
+        configuration.limits.packetSize = 2 << 20
         // A dropped message of QoS 0 would make the count wrong.
         configuration.buffering = BufferPolicy(.holdBack)
         change(&configuration)
@@ -233,7 +233,7 @@ enum MQTTBenchmarks {
 
     /// Sends messages of QoS 0 with 64 bytes on 50 topics of 60 bytes, in turn, to a sink that counts the bytes.
     private static func aliases(_ port: Int, _ count: Int, isOn: Bool) async throws {
-        let transport = try transport(port, version: .v5) { $0.usesTopicAliases = isOn }
+        let transport = try transport(port, version: .v5) { $0.aliases.isUsed = isOn }
         let provider = Provider<Entry>(transport: transport)
         let topics = MQTTCodecBenchmarks.longTopics
         let payload = Data(repeating: UInt8(ascii: "x"), count: 64)

@@ -31,7 +31,7 @@ struct AliasServerTests {
     ) async throws -> Int {
         let tally = Tally()
         let transport = try MosquittoServer.transport(.v5, at: listener) {
-            $0.usesTopicAliases = usesTopicAliases
+            $0.aliases.isUsed = usesTopicAliases
             $0.buffering = BufferPolicy(.holdBack)
             $0.wireLogger = tally
         }

@@ -68,9 +68,9 @@
                 let hosts = cluster.hosts(from: node)
                 var configuration = STOMPConfiguration()
                 configuration.host = "/"
-                configuration.login = "guest"
-                configuration.passcode = "guest"
-                configuration.connectTimeout = .seconds(5)
+                configuration.userName = "guest"
+                configuration.password = "guest"
+                configuration.timeouts.connect = .seconds(5)
                 configuration.failover.hosts = Array(hosts.dropFirst())
                 pause(&configuration.reconnection)
                 return try STOMPTransport(url: "stomp://\(hosts[0])", configuration: configuration)
@@ -114,9 +114,9 @@
             let hosts = cluster.hosts(from: node)
             var configuration = MQTTConfiguration(version: .v3_1_1)
             configuration.clientIdentifier = "\(name)-\(client)"
-            configuration.cleanStart = false
-            configuration.keepAlive = .seconds(10)
-            configuration.connectTimeout = .seconds(5)
+            configuration.session.cleanStart = false
+            configuration.keepAlive.interval = .seconds(10)
+            configuration.timeouts.connect = .seconds(5)
             configuration.failover.hosts = Array(hosts.dropFirst())
             pause(&configuration.reconnection)
             change(&configuration)

@@ -66,15 +66,15 @@ private struct MQTTBroker: Sendable, CustomTestStringConvertible {
         -> (transport: MQTTTransport, provider: Provider<WireEntry>)
     {
         var configuration = MQTTConfiguration(version: version)
-        configuration.acknowledgementTimeout = TestServers.patience
-        configuration.connectTimeout = TestServers.patience
+        configuration.timeouts.confirmation = TestServers.patience
+        configuration.timeouts.connect = TestServers.patience
         configuration.reconnection = .never
         configuration.userName = userName
         configuration.password = password
         if let name {
             configuration.clientIdentifier = name
-            configuration.cleanStart = false
-            configuration.sessionExpiry = .seconds(600)
+            configuration.session.cleanStart = false
+            configuration.session.expiry = .seconds(600)
         }
         let url = TestServers.url(variable, "mqtt")
         let transport = try MQTTTransport(url: url, configuration: configuration)

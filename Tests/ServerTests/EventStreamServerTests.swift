@@ -124,7 +124,7 @@ struct EventStreamServerTests {
     @Test("A silent stream is asked for again where that is wanted", .realTime)
     func realTimeStall() async throws {
         let client = try EventStreamClient("EVENTSOURCE_RAW") {
-            $0.idleTimeout = .milliseconds(200)
+            $0.timeouts.silence = .milliseconds(200)
         }
         #expect(try await client.texts("/stall") == ["1", "2"])
         await client.transport.shutdown()
@@ -146,8 +146,8 @@ struct EventStreamServerTests {
         let size = TestServers.isExtended ? 1 << 30 : 256 << 20
         for what in ["line", "event"] {
             let client = try EventStreamClient("EVENTSOURCE_RAW") {
-                $0.maximumLineSize = 8 << 20
-                $0.maximumEventSize = 8 << 20
+                $0.limits.lineSize = 8 << 20
+                $0.limits.eventSize = 8 << 20
             }
             let before = Self.residentBytes
             let messages = try await client.provider.messages(.listen("/\(what)?bytes=\(size)"))

@@ -116,7 +116,7 @@
         func realTimeFrozen() async throws {
             let doomed = try await DoomedBroker()
             doomed.freeze()
-            let transport = try transport(doomed.port) { $0.connectTimeout = .seconds(3) }
+            let transport = try transport(doomed.port) { $0.timeouts.connect = .seconds(3) }
             let clock = ContinuousClock()
             let begin = clock.now
             try await Provider<WireEntry>(transport: transport).request(.connect())
@@ -218,8 +218,8 @@
             var configuration = STOMPConfiguration()
             configuration.reconnection = .never
             configuration.host = "/"
-            configuration.login = "guest"
-            configuration.passcode = "guest"
+            configuration.userName = "guest"
+            configuration.password = "guest"
             configuration.failover.hosts = ["localhost:\(port)"]
             let transport = try STOMPTransport(
                 url: "\(scheme)://127.0.0.1:1" + (scheme == "ws" ? "/ws" : ""),

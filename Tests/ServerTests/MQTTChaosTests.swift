@@ -119,13 +119,13 @@
         func transport(_ identifier: String) throws -> MQTTTransport {
             var configuration = MQTTConfiguration(version: version)
             configuration.clientIdentifier = identifier
-            configuration.cleanStart = false
-            configuration.sessionExpiry = version == .v5 ? .seconds(3_600) : nil
-            configuration.keepAlive = .seconds(10)
+            configuration.session.cleanStart = false
+            configuration.session.expiry = version == .v5 ? .seconds(3_600) : nil
+            configuration.keepAlive.interval = .seconds(10)
             configuration.wireLogger = identifier == "subscriber" ? relapses : nil
-            configuration.connectTimeout = .seconds(5)
-            configuration.acknowledgementTimeout = .seconds(60)
-            configuration.inflightWindow = 100
+            configuration.timeouts.connect = .seconds(5)
+            configuration.timeouts.confirmation = .seconds(60)
+            configuration.limits.inFlight = 100
             configuration.reconnection.initialDelay = .milliseconds(5)
             configuration.reconnection.maximumDelay = .milliseconds(100)
             return try MQTTTransport(

@@ -50,8 +50,8 @@ enum MosquittoServer {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> MQTTTransport {
         var configuration = MQTTConfiguration(version: version)
-        configuration.acknowledgementTimeout = TestServers.patience
-        configuration.connectTimeout = TestServers.patience
+        configuration.timeouts.confirmation = TestServers.patience
+        configuration.timeouts.connect = TestServers.patience
         configuration.reconnection = .never
         configuration.tls.authorities = TestServers.authorities
         change(&configuration)

@@ -197,7 +197,7 @@ struct MosquittoTests {
     func many(route: MosquittoServer.Route, qos: QoS) async throws {
         let count = TestServers.isExtended ? 100_000 : 5_000
         let transport = try MosquittoServer.transport(route) {
-            $0.inflightWindow = 100
+            $0.limits.inFlight = 100
         }
         let provider = Provider<WireEntry>(transport: transport)
         let topic = topic()

@@ -85,7 +85,7 @@ struct NchanTests {
         try await publish(["first"], at: server)
         let counter = ReadCounter()
         var configuration = SSEConfiguration()
-        configuration.idleTimeout = .seconds(20)
+        configuration.timeouts.silence = .seconds(20)
         configuration.tls.authorities = TestServers.authorities
         let transport = try SSETransport(
             url: try #require(URL(string: TestServers.url(server, "http"))),

@@ -47,7 +47,7 @@
             let receiver = try transport(broker, "receiver")
             let messages = try await Provider<WireEntry>(transport: receiver)
                 .messages(.subscribe("t", qos))
-            let sender = try transport(broker, "sender") { $0.cleanStart = cleanStart }
+            let sender = try transport(broker, "sender") { $0.session.cleanStart = cleanStart }
             let provider = Provider<WireEntry>(transport: sender)
             let first = provider.enqueue(.send(.init("first"), to: "t", qos))
             let bad = provider.enqueue(.send(.init(Self.long), to: "t", qos))
@@ -74,8 +74,8 @@
             let store = InMemorySessionStore()
             func client(_ change: (inout MQTTConfiguration) -> Void) throws -> MQTTTransport {
                 try transport(broker, "sender") {
-                    $0.cleanStart = false
-                    $0.store = store
+                    $0.session.cleanStart = false
+                    $0.session.store = store
                     change(&$0)
                 }
             }

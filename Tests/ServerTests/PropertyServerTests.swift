@@ -40,8 +40,8 @@ struct PropertyServerTests {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> (MQTTTransport, Provider<AnyEntry>) {
         var configuration = MQTTConfiguration(version: .v5)
-        configuration.acknowledgementTimeout = TestServers.patience
-        configuration.connectTimeout = TestServers.patience
+        configuration.timeouts.confirmation = TestServers.patience
+        configuration.timeouts.connect = TestServers.patience
         configuration.reconnection = .never
         configuration.userName = server.userName
         configuration.password = server.password

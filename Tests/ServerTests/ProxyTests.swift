@@ -72,8 +72,8 @@ enum ProxiedServer: String, CaseIterable, CustomTestStringConvertible, Sendable 
     private func stomp(_ url: String, _ proxy: ProxyOptions?) async throws {
         var configuration = STOMPConfiguration()
         configuration.host = "/"
-        configuration.login = "guest"
-        configuration.passcode = "guest"
+        configuration.userName = "guest"
+        configuration.password = "guest"
         configuration.proxy = proxy
         let transport = try STOMPTransport(url: url, configuration: configuration)
         let provider = Provider<FrameEntry>(transport: transport)

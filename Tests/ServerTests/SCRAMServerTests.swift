@@ -115,7 +115,7 @@ struct SCRAMServerTests {
     func costly() async throws {
         for maximum in [1_000_000, 2_000_000] {
             let transport = try transport(at: "SCRAM_COSTLY") {
-                $0.connectTimeout = .seconds(60)
+                $0.timeouts.connect = .seconds(60)
                 $0.authenticator = SCRAMAuthenticator(
                     userName: "user",
                     password: "pencil",

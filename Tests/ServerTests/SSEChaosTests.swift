@@ -54,9 +54,9 @@
             broken = try EventStreamClient(url: "http://127.0.0.1:\(proxy.port)") {
                 $0.reconnection.initialDelay = .milliseconds(1)
                 // Longer than any stall. The server sends a ping every second.
-                $0.idleTimeout = .seconds(5)
-                $0.connectTimeout = .seconds(5)
-                $0.responseTimeout = .seconds(5)
+                $0.timeouts.silence = .seconds(5)
+                $0.timeouts.connect = .seconds(5)
+                $0.timeouts.confirmation = .seconds(5)
             }
         }
 

@@ -226,7 +226,7 @@ struct STOMPBrokerTests {
 
     @Test("A wrong password is told apart", arguments: STOMPServer.all)
     func wrongPassword(server: STOMPServer) async throws {
-        let transport = try server.transport { $0.passcode = "wrong" }
+        let transport = try server.transport { $0.password = "wrong" }
         let error = await #expect(throws: WaybillError.self) {
             try await Provider<FrameEntry>(transport: transport).request(.connect)
         }
@@ -290,8 +290,8 @@ struct STOMPBrokerTests {
         let beat = Duration.seconds(TestServers.isExtended ? 5 : 2)
         let beats = Beats()
         let transport = try server.transport {
-            $0.outgoingHeartBeat = beat
-            $0.incomingHeartBeat = beat
+            $0.heartBeat.outgoing = beat
+            $0.heartBeat.incoming = beat
             $0.wireLogger = beats
         }
         let provider = Provider<FrameEntry>(transport: transport)

@@ -34,9 +34,9 @@
         func transport() throws -> STOMPTransport {
             var configuration = STOMPConfiguration()
             configuration.host = "/"
-            configuration.login = "guest"
-            configuration.passcode = "guest"
-            configuration.connectTimeout = .seconds(5)
+            configuration.userName = "guest"
+            configuration.password = "guest"
+            configuration.timeouts.connect = .seconds(5)
             configuration.reconnection.initialDelay = .milliseconds(5)
             configuration.reconnection.maximumDelay = .milliseconds(100)
             return try STOMPTransport(

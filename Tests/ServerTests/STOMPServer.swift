@@ -44,12 +44,12 @@ enum STOMPServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
         _ change: (inout STOMPConfiguration) -> Void = { _ in }
     ) throws -> STOMPTransport {
         var configuration = STOMPConfiguration()
-        configuration.receiptTimeout = TestServers.patience
-        configuration.connectTimeout = TestServers.patience
+        configuration.timeouts.confirmation = TestServers.patience
+        configuration.timeouts.connect = TestServers.patience
         configuration.reconnection = .never
         configuration.host = "/"
-        configuration.login = isRabbitMQ ? "guest" : "alice"
-        configuration.passcode = isRabbitMQ ? "guest" : "secret"
+        configuration.userName = isRabbitMQ ? "guest" : "alice"
+        configuration.password = isRabbitMQ ? "guest" : "secret"
         configuration.webSocket.offersCompression = self == .rabbitMQCompressed
         configuration.tls.authorities = TestServers.authorities
         change(&configuration)

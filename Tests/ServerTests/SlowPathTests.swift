@@ -19,8 +19,8 @@ struct SlowPathTests {
 
     private func transport(_ keepAlive: Duration) throws -> MQTTTransport {
         try MQTTTransport(url: TestServers.url("MOSQUITTO_SLOW", "mqtt")) {
-            $0.keepAlive = keepAlive
-            $0.acknowledgementTimeout = .seconds(300)
+            $0.keepAlive.interval = keepAlive
+            $0.timeouts.confirmation = .seconds(300)
             // A loss would end everything.
             $0.reconnection = .never
         }

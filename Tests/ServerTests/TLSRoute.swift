@@ -109,18 +109,18 @@ enum TLSRoute: String, CaseIterable, Sendable {
             configuration.tls = tls
             configuration.proxy = proxy
             configuration.failover = failover
-            configuration.connectTimeout = timeout
+            configuration.timeouts.connect = timeout
             let transport = try MQTTTransport(url: url, configuration: configuration)
             return try await Self.answer(of: transport, to: Request(topic: nil, command: .connect))
         case .stomps, .stompOverWSS:
             var configuration = STOMPConfiguration()
             configuration.host = "/"
-            configuration.login = "guest"
-            configuration.passcode = "guest"
+            configuration.userName = "guest"
+            configuration.password = "guest"
             configuration.tls = tls
             configuration.proxy = proxy
             configuration.failover = failover
-            configuration.connectTimeout = timeout
+            configuration.timeouts.connect = timeout
             let transport = try STOMPTransport(url: url, configuration: configuration)
             return try await Self.answer(of: transport, to: Request(topic: nil, command: .connect))
         case .https:
@@ -128,7 +128,7 @@ enum TLSRoute: String, CaseIterable, Sendable {
             configuration.tls = tls
             configuration.proxy = proxy
             configuration.failover = failover
-            configuration.connectTimeout = timeout
+            configuration.timeouts.connect = timeout
             let transport = try SSETransport(url: url, configuration: configuration)
             let request = Request(topic: "/publish/secure", command: .send, body: "hello")
             return try await Self.answer(of: transport, to: request)

@@ -174,7 +174,7 @@ struct TLSServerTests {
                 for number in 0..<500 {
                     group.addTask {
                         let transport = try MosquittoServer.transport(.v5, at: .secure) {
-                            $0.connectTimeout = .seconds(60)
+                            $0.timeouts.connect = .seconds(60)
                         }
                         let entry = WireEntry.send(
                             Payload("\(number)"),

@@ -112,15 +112,15 @@
             case .mqtt(let version):
                 var configuration = MQTTConfiguration(version: version)
                 configuration.clientIdentifier = "tokens-\(UInt32.random(in: 0 ... .max))"
-                configuration.cleanStart = false
-                configuration.sessionExpiry = version == .v5 ? .seconds(3_600) : nil
+                configuration.session.cleanStart = false
+                configuration.session.expiry = version == .v5 ? .seconds(3_600) : nil
                 configuration.reconnection = reconnection
                 return try MQTTTransport(url: url, configuration: configuration)
             case .stomp:
                 var configuration = STOMPConfiguration()
                 configuration.host = "/"
-                configuration.login = guest
-                configuration.passcode = guest
+                configuration.userName = guest
+                configuration.password = guest
                 configuration.reconnection = reconnection
                 return try STOMPTransport(url: url, configuration: configuration)
             case .eventStream:

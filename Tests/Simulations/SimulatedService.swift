@@ -104,64 +104,64 @@ struct SimulatedTransport {
             var configuration = MQTTConfiguration()
             configuration.version = service == .mqtt311 ? .v3_1_1 : .v5
             configuration.clientIdentifier = name
-            configuration.cleanStart = false
-            configuration.sessionExpiry = .seconds(86_400)
-            configuration.keepAlive = world.pick(.seconds(3), .seconds(10), .seconds(60))
-            configuration.connectTimeout = Self.connectTimeout
-            configuration.acknowledgementTimeout = world.pick(
+            configuration.session.cleanStart = false
+            configuration.session.expiry = .seconds(86_400)
+            configuration.keepAlive.interval = world.pick(.seconds(3), .seconds(10), .seconds(60))
+            configuration.timeouts.connect = Self.connectTimeout
+            configuration.timeouts.confirmation = world.pick(
                 .seconds(4),
                 .seconds(15),
                 .seconds(60)
             )
-            configuration.inflightWindow = world.pick(1, 3, 20)
-            configuration.receiveMaximum = world.pick(1, 5, 1_024)
+            configuration.limits.inFlight = world.pick(1, 3, 20)
+            configuration.limits.receiveMaximum = world.pick(1, 5, 1_024)
             configuration.failover = failover
             configuration.reconnection = reconnection
             configuration.credentials = credentials
-            configuration.offlineQueue = world.pick(.off, OfflinePolicy())
+            configuration.offline = world.pick(.off, OfflinePolicy())
             let store = world.chance(0.5) ? SimulatedStore(world) : nil
-            configuration.store = store
+            configuration.session.store = store
             // Messages of a filter that nobody listens to any more hold up acknowledgements for that long, which has to be
             // over before the workload calls them stuck.
-            configuration.lateDelivery.timeToLive = .seconds(5)
-            configuration.memoryLimit = memoryLimit
+            configuration.session.lateDelivery.timeToLive = .seconds(5)
+            configuration.limits.memory = memoryLimit
             configuration.buffering = buffering ?? configuration.buffering
             configuration.wireLogger = log
             let transport = try MQTTTransport(url: url, configuration: configuration)
             self.store = store
-            acknowledgementTimeout = configuration.acknowledgementTimeout
+            acknowledgementTimeout = configuration.timeouts.confirmation
             self.transport = transport
             pause = { await transport.pause() }
             resume = { transport.resume() }
-            detection = configuration.keepAlive * 2
-            keepAlive = configuration.keepAlive
+            detection = configuration.keepAlive.interval * 2
+            keepAlive = configuration.keepAlive.interval
         case .stomp, .stompOverWebSocket:
             var configuration = STOMPConfiguration()
             // Without heart-beats the broker would not detect a client's dead connection, and would send messages to
             // it.
-            configuration.outgoingHeartBeat = world.pick(.seconds(3), .seconds(10))
-            configuration.incomingHeartBeat = world.pick(.seconds(3), .seconds(10))
-            configuration.connectTimeout = Self.connectTimeout
-            configuration.receiptTimeout = world.pick(.seconds(4), .seconds(15))
-            configuration.memoryLimit = memoryLimit
-            configuration.maximumInFlight = world.pick(1, 3, 200)
+            configuration.heartBeat.outgoing = world.pick(.seconds(3), .seconds(10))
+            configuration.heartBeat.incoming = world.pick(.seconds(3), .seconds(10))
+            configuration.timeouts.connect = Self.connectTimeout
+            configuration.timeouts.confirmation = world.pick(.seconds(4), .seconds(15))
+            configuration.limits.memory = memoryLimit
+            configuration.limits.inFlight = world.pick(1, 3, 200)
             configuration.failover = failover
             configuration.reconnection = reconnection
             configuration.credentials = credentials
             configuration.wireLogger = log
             let transport = try STOMPTransport(url: url, configuration: configuration)
-            acknowledgementTimeout = configuration.receiptTimeout
+            acknowledgementTimeout = configuration.timeouts.confirmation
             self.transport = transport
             pause = { await transport.pause() }
             resume = { transport.resume() }
-            detection = configuration.incomingHeartBeat * 3
+            detection = configuration.heartBeat.incoming * 3
         case .eventStream:
             var configuration = SSEConfiguration()
-            configuration.connectTimeout = Self.connectTimeout
-            configuration.responseTimeout = world.pick(.seconds(4), .seconds(15))
-            configuration.memoryLimit = memoryLimit
-            configuration.idleTimeout = .seconds(30)
-            configuration.maximumConnectionsPerHost = world.pick(3, 6)
+            configuration.timeouts.connect = Self.connectTimeout
+            configuration.timeouts.confirmation = world.pick(.seconds(4), .seconds(15))
+            configuration.limits.memory = memoryLimit
+            configuration.timeouts.silence = .seconds(30)
+            configuration.limits.connectionsPerHost = world.pick(3, 6)
             configuration.failover = failover
             configuration.reconnection = reconnection
             configuration.credentials = credentials

@@ -50,7 +50,7 @@
             guard arguments[2] != "http" else {
                 return try SSETransport(url: "http://127.0.0.1:\(arguments[1])") {
                     $0.store = store
-                    $0.responseTimeout = .seconds(3_600)
+                    $0.timeouts.confirmation = .seconds(3_600)
                     $0.reconnection.initialDelay = .milliseconds(10)
                 }
             }
@@ -58,19 +58,19 @@
                 return try STOMPTransport(url: "stomp://guest:guest@127.0.0.1:\(arguments[1])") {
                     $0.host = "/"
                     $0.store = store
-                    $0.offlineQueue = queue
+                    $0.offline = queue
                     // A test ends the process while it waits, however late that is.
-                    $0.receiptTimeout = .seconds(3_600)
+                    $0.timeouts.confirmation = .seconds(3_600)
                     $0.reconnection.initialDelay = .milliseconds(10)
                 }
             }
             let version: MQTTConfiguration.Version = arguments[2] == "5" ? .v5 : .v3_1_1
             var configuration = MQTTConfiguration(version: version)
             configuration.clientIdentifier = name
-            configuration.cleanStart = isClean
-            if version == .v5 { configuration.sessionExpiry = .seconds(3_600) }
-            configuration.store = store
-            configuration.offlineQueue = queue
+            configuration.session.cleanStart = isClean
+            if version == .v5 { configuration.session.expiry = .seconds(3_600) }
+            configuration.session.store = store
+            configuration.offline = queue
             configuration.reconnection.initialDelay = .milliseconds(10)
             return try MQTTTransport(
                 url: "mqtt://127.0.0.1:\(arguments[1])",

@@ -14,11 +14,11 @@ extension LoopbackBroker {
         let url = url(for: service)
         return switch service {
         case .mqtt, .mqttOverWebSocket:
-            try MQTTTransport(url: url) { $0.connectTimeout = Self.connectTimeout }
+            try MQTTTransport(url: url) { $0.timeouts.connect = Self.connectTimeout }
         case .stomp, .stompOverWebSocket:
-            try STOMPTransport(url: url) { $0.connectTimeout = Self.connectTimeout }
+            try STOMPTransport(url: url) { $0.timeouts.connect = Self.connectTimeout }
         case .eventStream:
-            try SSETransport(url: url) { $0.connectTimeout = Self.connectTimeout }
+            try SSETransport(url: url) { $0.timeouts.connect = Self.connectTimeout }
         }
     }
 }

@@ -20,7 +20,7 @@ struct NameByteTests {
             case .mqtt311:
                 try MQTTTransport(url: broker.url(for: .mqtt)) {
                     $0.version = .v3_1_1
-                    $0.connectTimeout = LoopbackBroker.connectTimeout
+                    $0.timeouts.connect = LoopbackBroker.connectTimeout
                 }
             case .mqtt5: try broker.transport(.mqtt)
             case .stomp: try broker.transport(.stomp)

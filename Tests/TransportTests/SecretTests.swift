@@ -32,19 +32,19 @@ import WaybillTesting
             (configuration.userName, configuration.password) = (user, password)
             configuration.will = Will(topic: "gone", body: Payload("\(secret)-will"))
             configuration.wireLogger = log
-            configuration.connectTimeout = LoopbackBroker.connectTimeout
+            configuration.timeouts.connect = LoopbackBroker.connectTimeout
             return try MQTTTransport(url: url, configuration: configuration)
         case .stomp, .stompOverWebSocket:
             var configuration = STOMPConfiguration()
-            (configuration.login, configuration.passcode) = (user, password)
+            (configuration.userName, configuration.password) = (user, password)
             configuration.wireLogger = log
-            configuration.connectTimeout = LoopbackBroker.connectTimeout
+            configuration.timeouts.connect = LoopbackBroker.connectTimeout
             return try STOMPTransport(url: url, configuration: configuration)
         case .eventStream:
             var configuration = SSEConfiguration()
             (configuration.userName, configuration.password) = (user, password)
             configuration.wireLogger = log
-            configuration.connectTimeout = LoopbackBroker.connectTimeout
+            configuration.timeouts.connect = LoopbackBroker.connectTimeout
             return try SSETransport(url: url, configuration: configuration)
         }
     }

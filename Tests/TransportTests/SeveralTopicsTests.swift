@@ -231,7 +231,7 @@ struct SeveralTopicsTests {
         #expect(request.command.qos == .atLeastOnce && request.topics == ["b"])
         request.topics = [EntryTopic("c?key", qos: .exactlyOnce), "d"]
         #expect(request.command.qos == .atLeastOnce)
-        #expect("\(request)" == "subscribe c (QoS 2) d")
+        #expect("\(request)" == "subscribe c?… (QoS 2) d")
         request.topic = "e"
         #expect(request.topics == [EntryTopic("e", qos: .exactlyOnce), "d"])
         let (composed, decomposed) = (EntryTopic("caf\u{E9}"), EntryTopic("cafe\u{301}"))

@@ -63,12 +63,12 @@ struct TransportEventTests {
         switch service {
         case .mqtt, .mqttOverWebSocket:
             var configuration = MQTTConfiguration()
-            (configuration.connectTimeout, configuration.acknowledgementTimeout) = (
+            (configuration.timeouts.connect, configuration.timeouts.confirmation) = (
                 timeout, timeout
             )
             (configuration.userName, configuration.password) = ("ada", "\(secret)-password")
             configuration.reconnection = reconnection
-            configuration.offlineQueue = queue
+            configuration.offline = queue
             return try MQTTTransport(
                 url: url,
                 configuration: configuration,
@@ -76,10 +76,12 @@ struct TransportEventTests {
             )
         default:
             var configuration = STOMPConfiguration()
-            (configuration.connectTimeout, configuration.receiptTimeout) = (timeout, timeout)
-            (configuration.login, configuration.passcode) = ("ada", "\(secret)-password")
+            (configuration.timeouts.connect, configuration.timeouts.confirmation) = (
+                timeout, timeout
+            )
+            (configuration.userName, configuration.password) = ("ada", "\(secret)-password")
             configuration.reconnection = reconnection
-            configuration.offlineQueue = queue
+            configuration.offline = queue
             return try STOMPTransport(
                 url: url,
                 configuration: configuration,

@@ -179,7 +179,7 @@ struct AcknowledgementPropertyTests {
         )
         let (transport, _) = try scripted([first, second], version: .v5) {
             bare(&$0)
-            $0.sessionExpiry = .seconds(600)
+            $0.session.expiry = .seconds(600)
         }
         let provider = Provider<AnyEntry>(transport: transport)
         let messages = try await provider.messages(Self.entry)
@@ -237,7 +237,7 @@ struct AcknowledgementPropertyTests {
             clock: clock
         ) {
             $0.reconnection = .never
-            $0.keepAlive = .zero
+            $0.keepAlive.interval = .zero
         }
         let isOver = Locked(false)
         let call = Task {
@@ -272,7 +272,7 @@ struct AcknowledgementPropertyTests {
             )
             let (transport, _) = try scripted([first, second], version: .v5) {
                 bare(&$0)
-                $0.sessionExpiry = .seconds(600)
+                $0.session.expiry = .seconds(600)
             }
             let provider = Provider<AnyEntry>(transport: transport)
             let messages = try await provider.messages(Self.entry)

@@ -28,8 +28,8 @@ struct AdaptiveKeepAliveTests {
         network: @escaping @Sendable () -> String
     ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
         try scripted(scripts, clock: clock) {
-            $0.keepAlive = .seconds(1_000)
-            $0.adaptiveKeepAlive = AdaptiveKeepAlive(learned: memory, network: network)
+            $0.keepAlive.interval = .seconds(1_000)
+            $0.keepAlive.adaptive = AdaptiveKeepAlive(learned: memory, network: network)
         }
     }
 
@@ -120,8 +120,8 @@ struct AdaptiveKeepAliveTests {
             .skip(1)
         )
         let (transport, provider) = try scripted([script], version: .v5, clock: clock) {
-            $0.keepAlive = .seconds(1_000)
-            $0.adaptiveKeepAlive = AdaptiveKeepAlive()
+            $0.keepAlive.interval = .seconds(1_000)
+            $0.keepAlive.adaptive = AdaptiveKeepAlive()
         }
         try await provider.request(.connect)
         try await expect(script, toReach: 4, after: .seconds(60), clock)
@@ -137,7 +137,7 @@ struct AdaptiveKeepAliveTests {
         let clock = ManualClock()
         let script = Self.script(.expect(Self.ping), .reply(Self.pong), .skip(1))
         let (transport, provider) = try scripted([script], clock: clock) {
-            $0.keepAlive = .seconds(1_000)
+            $0.keepAlive.interval = .seconds(1_000)
         }
         try await provider.request(.connect)
         try await expect(script, toReach: 4, after: .seconds(1_000), clock)

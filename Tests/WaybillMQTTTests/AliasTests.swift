@@ -47,7 +47,7 @@ struct AliasTests {
         func client(_ name: String) throws -> (MQTTTransport, Provider<MQTTEntry>) {
             try fixture.provider {
                 $0.clientIdentifier = name
-                $0.sessionExpiry = .seconds(600)
+                $0.session.expiry = .seconds(600)
                 $0.reconnection = ReconnectionPolicy()
                 $0.reconnection.initialDelay = .milliseconds(1)
                 $0.buffering = BufferPolicy(.holdBack)
@@ -78,7 +78,7 @@ struct AliasTests {
         let plain = try await outcome(maximum: nil)
         #expect(plain.names == 0)
         let ten = try await outcome(maximum: 10)
-        let fifty = try await outcome(maximum: 50) { $0.topicAliasMaximum = 50 }
+        let fifty = try await outcome(maximum: 50) { $0.aliases.accepted = 50 }
         // A fifth of the messages, and nearly all.
         #expect(ten.sent < plain.sent * 9 / 10)
         #expect(ten.received < plain.received * 9 / 10)
@@ -90,17 +90,17 @@ struct AliasTests {
     @Test("The app can forbid them, each way by itself")
     func forbidden() async throws {
         let plain = try await outcome(maximum: nil)
-        let inbound = try await outcome(maximum: 10) { $0.usesTopicAliases = false }
+        let inbound = try await outcome(maximum: 10) { $0.aliases.isUsed = false }
         #expect(inbound.sent == plain.sent)
         #expect(inbound.received < plain.received)
-        let outbound = try await outcome(maximum: 10) { $0.topicAliasMaximum = 0 }
+        let outbound = try await outcome(maximum: 10) { $0.aliases.accepted = 0 }
         #expect(outbound.sent < plain.sent)
         #expect(outbound.received == plain.received)
     }
 
     @Test("Messages have their topics after lost connections, too")
     func lostConnections() async throws {
-        let outcome = try await outcome(maximum: 50, cuts: true) { $0.topicAliasMaximum = 50 }
+        let outcome = try await outcome(maximum: 50, cuts: true) { $0.aliases.accepted = 50 }
         #expect(outcome.names > 1_000)
     }
 }

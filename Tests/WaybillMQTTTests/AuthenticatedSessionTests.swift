@@ -32,7 +32,7 @@ struct AuthenticatedSessionTests {
         )
         let (transport, _) = try scripted([first, second], version: .v5, clock: clock) {
             bare(&$0)
-            $0.sessionExpiry = .seconds(1_000)
+            $0.session.expiry = .seconds(1_000)
             $0.authenticator = TestAuthenticator()
         }
         let provider = Provider<AnyEntry>(transport: transport)
@@ -94,8 +94,8 @@ struct AuthenticatedSessionTests {
         let authenticator = TestAuthenticator()
         let (transport, _) = try scripted([first, cut, last], version: .v5, clock: clock) {
             bare(&$0)
-            $0.cleanStart = false
-            $0.sessionExpiry = .seconds(1_000)
+            $0.session.cleanStart = false
+            $0.session.expiry = .seconds(1_000)
             $0.authenticator = authenticator
         }
         let provider = Provider<AnyEntry>(transport: transport)

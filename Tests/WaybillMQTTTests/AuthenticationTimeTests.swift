@@ -58,7 +58,7 @@ struct AuthenticationTimeTests {
         let (entered, released) = (Promised(), Promised())
         let stream = script(hang)
         let (transport, provider) = try scripted([stream], version: .v5, clock: clock) {
-            $0.connectTimeout = .seconds(10)
+            $0.timeouts.connect = .seconds(10)
             $0.authenticator = authenticator(hang, entered, released)
             $0.reconnection = .never
         }
@@ -128,7 +128,7 @@ struct AuthenticationTimeTests {
         )
         let (transport, provider) = try scripted([stream], version: .v5, clock: clock) {
             $0.authenticator = TestAuthenticator()
-            $0.acknowledgementTimeout = .seconds(20)
+            $0.timeouts.confirmation = .seconds(20)
             $0.reconnection = .never
         }
         try await provider.request(.connect)
@@ -161,7 +161,7 @@ struct AuthenticationTimeTests {
         let authenticator = TestAuthenticator()
         let (transport, provider) = try scripted([stream], version: .v5, clock: clock) {
             $0.authenticator = authenticator
-            $0.acknowledgementTimeout = .seconds(20)
+            $0.timeouts.confirmation = .seconds(20)
             $0.reconnection = .never
         }
         try await provider.request(.connect)
@@ -203,7 +203,7 @@ struct AuthenticationTimeTests {
         let authenticator = TestAuthenticator()
         let (transport, provider) = try scripted([stream], version: .v5, clock: clock) {
             $0.authenticator = authenticator
-            $0.acknowledgementTimeout = .seconds(20)
+            $0.timeouts.confirmation = .seconds(20)
             $0.reconnection = .never
         }
         try await provider.request(.connect)

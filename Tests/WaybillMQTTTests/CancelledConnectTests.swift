@@ -147,8 +147,8 @@ struct CancelledConnectTests {
         let disconnect = ("E0 00" as Hex).bytes
         var configuration = MQTTConfiguration(version: .v3_1_1)
         configuration.clientIdentifier = "c"
-        configuration.cleanStart = false
-        configuration.store = store
+        configuration.session.cleanStart = false
+        configuration.session.store = store
         // CONNACK is decoded then, and the transport learns of it after the call.
         configuration.wireLogger = ClosureWireLogger { record in
             guard record.direction == .inbound, record.text.contains("CONNACK"),

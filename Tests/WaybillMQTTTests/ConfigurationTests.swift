@@ -17,15 +17,15 @@ import WaybillTesting
         configuration.reconnection.initialDelay = .seconds(7)
         var other = configuration
         other.will = nil
-        other.lateDelivery = .off
-        other.offlineQueue.timeToLive = .seconds(3)
+        other.session.lateDelivery = .off
+        other.offline.timeToLive = .seconds(3)
         other.reconnection.initialDelay = .seconds(8)
         #expect(configuration.will?.topic == "gone" && other.will == nil)
         #expect(configuration.failover.hosts == ["b.example"])
         #expect(other.failover.hosts == ["b.example"])
-        #expect(configuration.lateDelivery != .off && other.lateDelivery == .off)
-        #expect(configuration.offlineQueue.timeToLive != .seconds(3))
-        #expect(other.offlineQueue.timeToLive == .seconds(3))
+        #expect(configuration.session.lateDelivery != .off && other.session.lateDelivery == .off)
+        #expect(configuration.offline.timeToLive != .seconds(3))
+        #expect(other.offline.timeToLive == .seconds(3))
         #expect(configuration.reconnection.initialDelay == .seconds(7))
         #expect(other.reconnection.initialDelay == .seconds(8))
         #expect(configuration.version == .v3_1_1 && other.version == .v3_1_1)

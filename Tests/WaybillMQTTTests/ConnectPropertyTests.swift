@@ -87,38 +87,38 @@ struct ConnectPropertyTests {
 
     static let configured: [(String, @Sendable (inout MQTTConfiguration) -> Void, Hex)] = [
         (
-            "session expiry", { $0.sessionExpiry = .seconds(10) },
+            "session expiry", { $0.session.expiry = .seconds(10) },
             "10 13 0004 4D515454 05 02 003C 05 11 0000000A 0001 63"
         ),
         (
-            "receive maximum", { $0.receiveMaximum = 5 },
+            "receive maximum", { $0.limits.receiveMaximum = 5 },
             "10 11 0004 4D515454 05 02 003C 03 21 0005 0001 63"
         ),
         (
-            "receive maximum of zero, which is not allowed", { $0.receiveMaximum = 0 },
+            "receive maximum of zero, which is not allowed", { $0.limits.receiveMaximum = 0 },
             "10 11 0004 4D515454 05 02 003C 03 21 0001 0001 63"
         ),
         (
             "maximum packet size",
             {
-                $0.announcesMaximumPacketSize = true
-                $0.maximumPacketSize = 1_000
+                $0.limits.announcesPacketSize = true
+                $0.limits.packetSize = 1_000
             }, "10 13 0004 4D515454 05 02 003C 05 27 000003E8 0001 63"
         ),
         (
-            "topic alias maximum", { $0.topicAliasMaximum = 7 },
+            "topic alias maximum", { $0.aliases.accepted = 7 },
             "10 11 0004 4D515454 05 02 003C 03 22 0007 0001 63"
         ),
         (
-            "response information", { $0.asksForResponseInformation = true },
+            "response information", { $0.replies.requestsResponseInformation = true },
             "10 10 0004 4D515454 05 02 003C 02 19 01 0001 63"
         ),
         (
-            "problem information", { $0.asksForProblemInformation = true },
+            "problem information", { $0.requestsProblemInformation = true },
             "10 10 0004 4D515454 05 02 003C 02 17 01 0001 63"
         ),
         (
-            "no problem information", { $0.asksForProblemInformation = false },
+            "no problem information", { $0.requestsProblemInformation = false },
             "10 10 0004 4D515454 05 02 003C 02 17 00 0001 63"
         ),
     ]
@@ -138,12 +138,12 @@ struct ConnectPropertyTests {
             "10 13 0004 4D515454 05 02 003C 05 11 00000014 0001 63",
             .v5,
             .connect(.sessionExpiry(.seconds(20)))
-        ) { $0.sessionExpiry = .seconds(10) }
+        ) { $0.session.expiry = .seconds(10) }
         try await expect(
             "10 13 0004 4D515454 05 02 003C 05 11 00000000 0001 63",
             .v5,
             .connect(.sessionExpiry(.zero))
-        ) { $0.sessionExpiry = .seconds(10) }
+        ) { $0.session.expiry = .seconds(10) }
         try await expect(
             "10 1C 0004 4D515454 05 02 003C 0E 26 0001 6B 0001 76 26 0001 6B 0001 77 0001 63",
             .v5,
@@ -163,13 +163,13 @@ struct ConnectPropertyTests {
             .connect(.userName("u"), .password("p")),
             ["k": "v"]
         ) {
-            $0.sessionExpiry = .seconds(10)
-            $0.receiveMaximum = 5
-            $0.announcesMaximumPacketSize = true
-            $0.maximumPacketSize = 1_000
-            $0.topicAliasMaximum = 7
-            $0.asksForResponseInformation = true
-            $0.asksForProblemInformation = false
+            $0.session.expiry = .seconds(10)
+            $0.limits.receiveMaximum = 5
+            $0.limits.announcesPacketSize = true
+            $0.limits.packetSize = 1_000
+            $0.aliases.accepted = 7
+            $0.replies.requestsResponseInformation = true
+            $0.requestsProblemInformation = false
         }
     }
 
@@ -286,7 +286,7 @@ struct ConnectPropertyTests {
         let (transport, provider) = try scripted([script], version: .v5) {
             bare(&$0)
             $0.clientIdentifier = ""
-            $0.asksForResponseInformation = true
+            $0.replies.requestsResponseInformation = true
         }
         #expect(transport.connack == nil)
         let receipt = try await provider.request(.connect)

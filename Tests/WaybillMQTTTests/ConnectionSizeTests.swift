@@ -27,6 +27,7 @@ import WireCore
                 ("redirects", MemoryLayout<ServerRedirects>.size, 16),
                 ("unsteady hosts", MemoryLayout<UnsteadyHosts>.size, 8),
                 ("dialect", MemoryLayout<MQTTDialect>.size, 96),
+                ("configuration", MemoryLayout<MQTTConfiguration>.size, 312),
             ]
         )
         func size(part: String, size: Int, limit: Int) {

@@ -36,9 +36,9 @@ struct EarlyAcknowledgementTests {
     ) throws -> (MQTTTransport, Provider<AnyEntry>) {
         let (transport, _) = try scripted(scripts, version: .v5, clock: clock) {
             bare(&$0)
-            $0.sessionExpiry = .seconds(86_400)
-            $0.cleanStart = false
-            $0.keepAlive = .zero
+            $0.session.expiry = .seconds(86_400)
+            $0.session.cleanStart = false
+            $0.keepAlive.interval = .zero
         }
         return (transport, Provider(transport: transport))
     }

@@ -22,9 +22,9 @@ struct FarewellTests {
     ) throws -> Provider<MQTTEntry> {
         let (_, provider) = try scripted([script], version: version) {
             $0.reconnection = .never
-            $0.cleanStart = true
-            $0.sessionExpiry = .seconds(3_600)
-            $0.receiveMaximum = 1_024
+            $0.session.cleanStart = true
+            $0.session.expiry = .seconds(3_600)
+            $0.limits.receiveMaximum = 1_024
             change(&$0)
         }
         return provider
@@ -136,7 +136,7 @@ struct FarewellTests {
 
     @Test("A session without an expiry gets none at its end (3.14.2.2.2)")
     func noExpiry() async throws {
-        let provider = try provider(ScriptedByteStream()) { $0.sessionExpiry = nil }
+        let provider = try provider(ScriptedByteStream()) { $0.session.expiry = nil }
         let command = EntryCommand.disconnect(.sessionExpiry(.seconds(1)))
         await expectError(.invalidEntry) { try await provider.request(goodbye(command)) }
         try await provider.request(goodbye(.disconnect(.sessionExpiry(.zero))))
@@ -174,7 +174,7 @@ struct FarewellTests {
         )
         let (transport, provider) = try scripted([script], version: .v5) {
             $0.reconnection = .never
-            $0.sessionExpiry = .seconds(3_600)
+            $0.session.expiry = .seconds(3_600)
         }
         let messages = try await provider.messages(
             .command(.subscribe(qos: .atMostOnce, .waitsForConnection), topic: "t")

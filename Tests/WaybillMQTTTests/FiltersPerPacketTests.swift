@@ -38,7 +38,7 @@ struct FiltersPerPacketTests {
         )
         let clock = ManualClock()
         let (transport, _) = try scripted([first, second], clock: clock) {
-            $0.filtersPerPacket = filtersPerPacket
+            $0.limits.filtersPerPacket = filtersPerPacket
         }
         let provider = Provider<AnyEntry>(transport: transport)
         var messages: [Messages<Message>] = []

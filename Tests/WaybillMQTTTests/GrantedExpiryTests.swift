@@ -37,9 +37,9 @@ struct GrantedExpiryTests {
         )
         let (transport, provider) = try scripted([first, next], version: .v5) {
             bare(&$0)
-            $0.cleanStart = false
-            $0.sessionExpiry = row.asked.map { .seconds($0) }
-            $0.drainTimeout = .zero
+            $0.session.cleanStart = false
+            $0.session.expiry = row.asked.map { .seconds($0) }
+            $0.timeouts.drain = .zero
         }
         try await provider.connect()
         let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }

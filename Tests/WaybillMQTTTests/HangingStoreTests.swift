@@ -88,8 +88,8 @@ struct HangingStoreTests {
         change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
         try scripted(script, clock: clock) {
-            $0.cleanStart = false
-            $0.store = store
+            $0.session.cleanStart = false
+            $0.session.store = store
             change(&$0)
         }
     }
@@ -241,8 +241,8 @@ struct HangingStoreTests {
         for (byteLimit, texts) in rows {
             let store = HangingStore()
             let (transport, provider) = try client {
-                $0.store = store
-                if let byteLimit { $0.offlineQueue.byteLimit = byteLimit }
+                $0.session.store = store
+                if let byteLimit { $0.offline.byteLimit = byteLimit }
             }
             var sendings: [Sending] = []
             for index in texts.indices {
@@ -286,8 +286,8 @@ struct HangingStoreTests {
         )
         let (transport, provider) = try client(script) {
             guard let limit else { return }
-            $0.offlineQueue.messageLimit = limit
-            $0.offlineQueue.byteLimit = limit
+            $0.offline.messageLimit = limit
+            $0.offline.byteLimit = limit
         }
         let large = Sending(provider, send(String(repeating: "a", count: byteCount)))
         try await waitUntil { store.texts.count == 1 }
@@ -409,8 +409,8 @@ struct HangingStoreTests {
             .expect(("E0 00" as Hex).bytes)
         )
         let (transport, provider) = try client(script) {
-            $0.store = store
-            $0.drainTimeout = .seconds(2)
+            $0.session.store = store
+            $0.timeouts.drain = .seconds(2)
         }
         let sending = Sending(provider, send("a", .send(qos: .exactlyOnce)))
         try await waitUntil { store.texts == ["a"] }
@@ -437,7 +437,7 @@ struct HangingStoreTests {
             .expect(("82 06 0001 0001 74 02" as Hex).bytes),
             .reply(("90 03 0001 02 34 06 0001 74 0007 61" as Hex).bytes)
         )
-        let (transport, provider) = try client(script) { $0.store = store }
+        let (transport, provider) = try client(script) { $0.session.store = store }
         var messages = try await provider.messages(.subscribe("t", .manualAcknowledgement))
             .makeAsyncIterator()
         let id = try #require(try await messages.next()?.id)
@@ -460,8 +460,8 @@ struct HangingStoreTests {
     func destroyed() async throws {
         let store = HangingStore(hangs: true)
         let (transport, provider) = try client {
-            $0.store = store
-            $0.closeTimeout = .seconds(5)
+            $0.session.store = store
+            $0.timeouts.close = .seconds(5)
         }
         let sending = Sending(provider, send("a"))
         try await waitUntil { store.texts == ["a"] }

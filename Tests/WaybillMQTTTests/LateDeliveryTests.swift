@@ -20,8 +20,8 @@ struct LateDeliveryTests {
         var policy = LateDeliveryPolicy()
         change(&policy)
         return try scripted(scripts, clock: clock) {
-            $0.cleanStart = false
-            $0.lateDelivery = policy
+            $0.session.cleanStart = false
+            $0.session.lateDelivery = policy
         }
     }
 
@@ -143,7 +143,7 @@ struct LateDeliveryTests {
             .reply(Packet.suback),
             .expect(("40 02 0001" as Hex).bytes)
         )
-        let (transport, provider) = try scripted([script]) { $0.cleanStart = false }
+        let (transport, provider) = try scripted([script]) { $0.session.cleanStart = false }
         try await provider.connect()
         await untilQuiet()
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
@@ -173,7 +173,7 @@ struct LateDeliveryTests {
             .reply(Packet.suback),
             .expect([qos == 1 ? 0x40 : 0x50, 2, 0, 1])
         )
-        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
+        let (transport, provider) = try scripted([first, second]) { $0.session.cleanStart = false }
         try await provider.connect()
         await untilQuiet()
         try await provider.disconnect()
@@ -200,7 +200,7 @@ struct LateDeliveryTests {
             .reply(("90 03 0002 01" as Hex).bytes),
             .expect([confirm, 2, 0, 1])
         )
-        let (transport, provider) = try scripted([script]) { $0.cleanStart = false }
+        let (transport, provider) = try scripted([script]) { $0.session.cleanStart = false }
         try await provider.connect()
         await untilQuiet()
         await expectError(.rejected) {
@@ -223,7 +223,7 @@ struct LateDeliveryTests {
             .reply(Self.publish("t", 1, qos: 1)),
             .expect(("40 02 0001" as Hex).bytes)
         )
-        let (transport, provider) = try scripted([script]) { $0.cleanStart = false }
+        let (transport, provider) = try scripted([script]) { $0.session.cleanStart = false }
         var messages: Messages<Message>? = try await provider.messages(
             .subscribe(qos: .atLeastOnce)
         )
@@ -244,9 +244,9 @@ struct LateDeliveryTests {
         )
         let clock = ManualClock()
         let (transport, provider) = try scripted([script], clock: clock) {
-            $0.cleanStart = !keepsSession
+            $0.session.cleanStart = !keepsSession
             // Before the first PINGREQ.
-            $0.lateDelivery.timeToLive = .seconds(20)
+            $0.session.lateDelivery.timeToLive = .seconds(20)
         }
         var events = provider.events.makeAsyncIterator()
         try await provider.connect()

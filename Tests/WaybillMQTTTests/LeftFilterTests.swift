@@ -16,8 +16,8 @@ struct LeftFilterTests {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
         try scripted(scripts, clock: clock) {
-            $0.cleanStart = false
-            $0.store = store
+            $0.session.cleanStart = false
+            $0.session.store = store
             change(&$0)
         }
     }
@@ -109,7 +109,7 @@ struct LeftFilterTests {
         // With a clean session, the transport does not read the store.
         store.setPendingUnsubscribes(["a"])
         let clean = ScriptedByteStream(.skip(15), .reply(Packet.connack), .skip(100))
-        let (other, otherProvider) = try client([clean], store) { $0.cleanStart = true }
+        let (other, otherProvider) = try client([clean], store) { $0.session.cleanStart = true }
         try await otherProvider.request(.connect)
         #expect(store.pendingUnsubscribes() == ["a"])
         await other.shutdown()
@@ -154,8 +154,8 @@ struct LeftFilterTests {
         )
         let (transport, provider) = try client([script], store) {
             $0.version = .v5
-            $0.receiveMaximum = 1_024
-            $0.sessionExpiry = .seconds(60)
+            $0.limits.receiveMaximum = 1_024
+            $0.session.expiry = .seconds(60)
         }
         let connect = Task { try await provider.request(.connect) }
         try await waitUntil { script.isComplete || script.failures != [] }

@@ -226,7 +226,7 @@ import WireTestSupport
             .expect(("62 02 0002 62 02 0003" as Hex).bytes),
             .reply(("70 02 0002 70 02 0003" as Hex).bytes)
         )
-        let (transport, provider) = try client([script]) { $0.inflightWindow = 2 }
+        let (transport, provider) = try client([script]) { $0.limits.inFlight = 2 }
         try await provider.request(.connect)
         func send(_ text: String) -> Task<Receipt, any Error> {
             Task { try await provider.request(.send(text, qos: .exactlyOnce)) }

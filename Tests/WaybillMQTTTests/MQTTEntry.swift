@@ -44,8 +44,8 @@ extension Fixture {
         var configuration = MQTTConfiguration(version: version)
         configuration.reconnection = .never
         // A machine that also builds is slow.
-        configuration.connectTimeout = .seconds(60)
-        configuration.replyTimeout = .seconds(120)
+        configuration.timeouts.connect = .seconds(60)
+        configuration.timeouts.reply = .seconds(120)
         change(&configuration)
         return try MQTTTransport(url: broker.url(for: service), configuration: configuration)
     }

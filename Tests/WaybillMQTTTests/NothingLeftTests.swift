@@ -57,7 +57,7 @@
         let broker = LoopbackBroker()
         try broker.start()
         let url = broker.url
-        let transport = try MQTTTransport(url: url) { $0.connectTimeout = .seconds(120) }
+        let transport = try MQTTTransport(url: url) { $0.timeouts.connect = .seconds(120) }
         let provider = Provider<MQTTEntry>(transport: transport)
         let messages = try await provider.messages(.subscribe())
         precondition(

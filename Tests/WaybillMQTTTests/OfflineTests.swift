@@ -91,7 +91,7 @@ struct OfflineTests {
         let clock = ManualClock()
         let next = ScriptedByteStream.accepted(.expect([0x30, 0x04, 0, 1, 0x74, 0x61]))
         let (transport, provider) = try await offline(next, clock: clock) {
-            $0.offlineQueue.includesUnacknowledged = true
+            $0.offline.includesUnacknowledged = true
         }
         let sends = try await send(["a"], qos: .atMostOnce, provider, clock)
         clock.advance(by: .milliseconds(10))
@@ -115,8 +115,8 @@ struct OfflineTests {
             .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2])
         )
         let (transport, provider) = try await offline(next, clock: clock) {
-            $0.offlineQueue.messageLimit = 2
-            $0.offlineQueue.overflow = policy
+            $0.offline.messageLimit = 2
+            $0.offline.overflow = policy
         }
         var sends = try await send(["a", "b", "c"], provider, clock)
         let lost = sends.remove(at: loser)
@@ -135,7 +135,7 @@ struct OfflineTests {
             .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2])
         )
         let (transport, provider) = try await offline(next, clock: clock) {
-            $0.offlineQueue.byteLimit = 3
+            $0.offline.byteLimit = 3
         }
         let sends = try await send(["ab", "cd", "e"], provider, clock)
         await expectError(.limitExceeded) { try await sends[1].value }
@@ -166,7 +166,7 @@ struct OfflineTests {
         let silent = ScriptedByteStream(.expect(Packet.connect))
         let back = ScriptedByteStream.accepted(.expect(publish(1, 0x62)), .reply([0x40, 2, 0, 1]))
         let (transport, provider) = try await offline(silent, back, clock: clock) {
-            $0.offlineQueue.timeToLive = .seconds(2)
+            $0.offline.timeToLive = .seconds(2)
         }
         let sends = try await send(["a"], provider, clock)
         clock.advance(by: .seconds(2))
@@ -209,7 +209,7 @@ struct OfflineTests {
             .expect(publish(3, 0x63)),
             .reply([0x40, 2, 0, 1, 0x40, 2, 0, 2, 0x40, 2, 0, 3])
         )
-        let (transport, provider) = try scripted([script]) { $0.store = store }
+        let (transport, provider) = try scripted([script]) { $0.session.store = store }
         try await provider
             .request(.send("c", qos: .atLeastOnce))
         try await waitUntil { store.messages().isEmpty }
@@ -223,7 +223,7 @@ struct OfflineTests {
     func stored() async throws {
         let store = InMemorySessionStore()
         let script = ScriptedByteStream.accepted(.skip(8))
-        let (transport, provider) = try scripted([script]) { $0.store = store }
+        let (transport, provider) = try scripted([script]) { $0.session.store = store }
         let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { script.isComplete }
         #expect(store.messages().map(\.body) == [[0x78]])
@@ -240,7 +240,7 @@ struct OfflineTests {
             func messages() -> [StoredMessage] { [] }
             func removeAll() {}
         }
-        let (transport, provider) = try scripted([]) { $0.store = Full() }
+        let (transport, provider) = try scripted([]) { $0.session.store = Full() }
         let error = await expectError(.limitExceeded) {
             try await provider.request(.send("x", qos: .atLeastOnce))
         }
@@ -262,8 +262,8 @@ struct OfflineTests {
         )
         let (transport, provider) = try scripted([script]) {
             $0.version = .v5
-            $0.sessionExpiry = .seconds(60)
-            $0.store = store
+            $0.session.expiry = .seconds(60)
+            $0.session.store = store
         }
         let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { !store.messages().isEmpty }

@@ -7,7 +7,7 @@ import WaybillMQTT
     func suffices() throws {
         let transport = try MQTTTransport(url: "mqtt://localhost") {
             $0.clientIdentifier = "ada"
-            $0.cleanStart = false
+            $0.session.cleanStart = false
         }
         let provider = Provider<AnyEntry>(transport: transport).intercepted(RetryPolicy())
         let entry = AnyEntry.send(

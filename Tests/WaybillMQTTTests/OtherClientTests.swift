@@ -33,7 +33,9 @@ struct OtherClientTests {
         _ clock: ManualClock = ManualClock(),
         _ scripts: ScriptedByteStream...
     ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
-        let (transport, provider) = try scripted(scripts, clock: clock) { $0.cleanStart = false }
+        let (transport, provider) = try scripted(scripts, clock: clock) {
+            $0.session.cleanStart = false
+        }
         return (transport, provider.intercepted(names))
     }
 
@@ -135,8 +137,8 @@ struct OtherClientTests {
         )
         let second = ScriptedByteStream(.expect(other), .reply(Packet.resumed))
         let (transport, provider) = try scripted([first, second]) {
-            $0.cleanStart = false
-            $0.drainTimeout = .zero
+            $0.session.cleanStart = false
+            $0.timeouts.drain = .zero
         }
         let sending = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { first.hasReached(4) }
@@ -160,9 +162,9 @@ struct OtherClientTests {
         _ scripts: ScriptedByteStream...
     ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
         let (transport, provider) = try scripted(scripts, clock: clock) {
-            $0.cleanStart = false
-            $0.store = store
-            $0.lateDelivery = .off
+            $0.session.cleanStart = false
+            $0.session.store = store
+            $0.session.lateDelivery = .off
         }
         return (transport, names.map { provider.intercepted($0) } ?? provider)
     }

@@ -74,7 +74,9 @@ struct PoisonMessageTests {
                 .reply(Self.puback(3))
             ),
         ]
-        let (transport, provider) = try scripted(scripts, clock: clock) { $0.cleanStart = false }
+        let (transport, provider) = try scripted(scripts, clock: clock) {
+            $0.session.cleanStart = false
+        }
         let failed = Task {
             var events = transport.events.makeAsyncIterator()
             return await take(to: .sendFailed, &events).last
@@ -183,7 +185,7 @@ struct PoisonMessageTests {
         let scripts = ends + [Self.accepted5(.expect(bad), .reply(Self.puback(1)))]
         let (transport, provider) = try scripted(scripts, version: .v5, clock: clock) {
             bare(&$0)
-            $0.acknowledgementTimeout = .seconds(3_600)
+            $0.timeouts.confirmation = .seconds(3_600)
         }
         let send = provider.enqueue(.send("x", qos: .atLeastOnce))
         try await play(scripts)
@@ -202,7 +204,7 @@ struct PoisonMessageTests {
         )
         let scripts = ends + [last]
         let (transport, provider) = try scripted(scripts, clock: clock) {
-            $0.acknowledgementTimeout = .seconds(3_600)
+            $0.timeouts.confirmation = .seconds(3_600)
         }
         let send = provider.enqueue(.send("x", qos: .atLeastOnce))
         try await waitUntil(moving: { clock.advance(by: .seconds(1)) }) {
@@ -224,8 +226,8 @@ struct PoisonMessageTests {
             _ scripts: [ScriptedByteStream]
         ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
             try scripted(scripts, clock: clock) {
-                $0.cleanStart = false
-                $0.store = store
+                $0.session.cleanStart = false
+                $0.session.store = store
             }
         }
         let first: [ScriptedByteStream] = [
@@ -264,7 +266,7 @@ struct PoisonMessageTests {
         func client(
             _ scripts: [ScriptedByteStream]
         ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
-            try scripted(scripts, clock: clock) { $0.store = store }
+            try scripted(scripts, clock: clock) { $0.session.store = store }
         }
         let first: [ScriptedByteStream] = [
             .accepted(.expect(bad), .finish), .accepted(.expect(bad), .finish),
@@ -303,8 +305,8 @@ struct PoisonMessageTests {
             .reply(Self.puback(0x8002))
         )
         let (transport, provider) = try scripted([script], clock: clock) {
-            $0.cleanStart = false
-            $0.store = store
+            $0.session.cleanStart = false
+            $0.session.store = store
         }
         let good = provider.enqueue(.send("y", qos: .atLeastOnce))
         try await waitUntil { script.hasReached(4) }
@@ -330,8 +332,8 @@ struct PoisonMessageTests {
             .accepted(.present, .expect(Self.publish("y", 0x8002)), .reply(Self.puback(0x8002))),
         ]
         let (transport, provider) = try scripted(scripts, clock: clock) {
-            $0.cleanStart = false
-            $0.store = store
+            $0.session.cleanStart = false
+            $0.session.store = store
         }
         let send = provider.enqueue(.send("x", qos: .exactlyOnce))
         try await waitUntil(moving: { clock.advance(by: .milliseconds(50)) }) {
@@ -375,7 +377,9 @@ struct PoisonMessageTests {
                 ),
                 .accepted(.present, .expect(again), .finish), .accepted(.present, .skip(1)),
             ]
-        let (transport, provider) = try scripted(scripts, clock: clock) { $0.cleanStart = false }
+        let (transport, provider) = try scripted(scripts, clock: clock) {
+            $0.session.cleanStart = false
+        }
         try await provider.connect()
         let good = provider.enqueue(.send("g", qos: .exactlyOnce))
         try await waitUntil { scripts[0].hasReached(5) }
@@ -403,7 +407,7 @@ struct PoisonMessageTests {
             .reply(Self.puback(1))
         )
         let (transport, provider) = try scripted([first, second], clock: clock) {
-            $0.cleanStart = false
+            $0.session.cleanStart = false
         }
         let bad = provider.enqueue(.send("x", qos: .atLeastOnce))
         try await waitUntil { first.hasReached(4) }

@@ -42,7 +42,7 @@ struct ReconnectionTests {
             .expect(("3A 06 0001 74 0002 78" as Hex).bytes),
             .reply(("40 02 0002 30 04 0001 74 79" as Hex).bytes)
         )
-        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
+        let (transport, provider) = try scripted([first, second]) { $0.session.cleanStart = false }
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         try await provider.request(.send("x", qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
@@ -68,7 +68,7 @@ struct ReconnectionTests {
         )
         let clock = ManualClock()
         let (transport, provider) = try scripted([first, second, third], clock: clock) {
-            $0.cleanStart = false
+            $0.session.cleanStart = false
         }
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         try await provider.request(.send("x"))
@@ -87,7 +87,7 @@ struct ReconnectionTests {
     func sessionLost() async throws {
         let first = ScriptedByteStream.accepted(.new, .skip(8), .reset)
         let second = ScriptedByteStream.accepted(.new)
-        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
+        let (transport, provider) = try scripted([first, second]) { $0.session.cleanStart = false }
         let error = await expectError(.connectionLost) {
             try await provider.request(.send("x", qos: .exactlyOnce))
         }
@@ -216,7 +216,7 @@ struct ReconnectionTests {
         let scripts = [silent, first, second]
         let (transport, provider) = try scripted(scripts, version: .v5, clock: clock) {
             bare(&$0)
-            $0.sessionExpiry = .seconds(60)
+            $0.session.expiry = .seconds(60)
         }
         let connecting = Task { try await provider.request(.connect) }
         try await waitUntil { silent.hasReached(2) }

@@ -22,7 +22,9 @@ struct RepeatedViolationTests {
             .accepted(.present, .reply(Self.broken(1, isDuplicate: true))),
             .accepted(.present, .reply(Self.broken(1, isDuplicate: true))),
         ]
-        let (transport, provider) = try scripted(scripts, clock: clock) { $0.cleanStart = false }
+        let (transport, provider) = try scripted(scripts, clock: clock) {
+            $0.session.cleanStart = false
+        }
         try await provider.connect()
         let end = try await end(of: transport)
         #expect(end?.code == .protocolViolation)
@@ -45,7 +47,9 @@ struct RepeatedViolationTests {
             .accepted(.present, .finish),
             .accepted(.present),
         ]
-        let (transport, provider) = try scripted(scripts, clock: clock) { $0.cleanStart = false }
+        let (transport, provider) = try scripted(scripts, clock: clock) {
+            $0.session.cleanStart = false
+        }
         try await provider.connect()
         try await waitUntil(moving: { clock.advance(by: .milliseconds(50)) }) {
             scripts[5].isComplete || scripts.contains { $0.failures != [] }

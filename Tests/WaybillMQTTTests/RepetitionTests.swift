@@ -78,7 +78,7 @@ struct RepetitionTests {
             .reply(Self.publish(2...5, isAgain: true) + Self.publish(6...6)),
             .expect((UInt8(2)...6).flatMap(Self.puback))
         )
-        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
+        let (transport, provider) = try scripted([first, second]) { $0.session.cleanStart = false }
         var arrivals = Arrivals(at: transport)
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
@@ -104,7 +104,7 @@ struct RepetitionTests {
             .reply(Self.publish(6...6)),
             .expect(Self.puback(6))
         )
-        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
+        let (transport, provider) = try scripted([first, second]) { $0.session.cleanStart = false }
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
         try await provider.request(.send("go"))
@@ -123,7 +123,7 @@ struct RepetitionTests {
             .reply(Self.publish(2...5, isAgain: true)),
             .expect((UInt8(2)...5).flatMap(Self.puback))
         )
-        let (transport, provider) = try scripted([first, second]) { $0.cleanStart = false }
+        let (transport, provider) = try scripted([first, second]) { $0.session.cleanStart = false }
         var arrivals = Arrivals(at: transport)
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var one = messages.makeAsyncIterator()
@@ -159,8 +159,8 @@ struct RepetitionTests {
             .expect((UInt8(2)...3).flatMap(Self.puback))
         )
         let (transport, provider) = try scripted([first, second]) {
-            $0.cleanStart = false
-            $0.lateDelivery = .off
+            $0.session.cleanStart = false
+            $0.session.lateDelivery = .off
         }
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()

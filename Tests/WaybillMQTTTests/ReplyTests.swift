@@ -59,8 +59,8 @@ struct ReplyTests {
             [.expect(connect.bytes)] + Self.start.dropFirst()
                 + [.expect(Self.request("1-00")), .reply(reply)]
         ) {
-            $0.maximumPacketSize = 256
-            $0.announcesMaximumPacketSize = false
+            $0.limits.packetSize = 256
+            $0.limits.announcesPacketSize = false
         }
         let answer = Promise<String>()
         answer.resolve { try await provider.request(.send("x"), as: String.self) }
@@ -83,7 +83,7 @@ struct ReplyTests {
         )
         let (transport, provider, script) = try client(
             Self.start + [.expect(request), .reply(("40 03 0002 10" as Hex).bytes)]
-        ) { $0.failsWithoutSubscribers = fails }
+        ) { $0.replies.failsWithoutSubscribers = fails }
         let answer = Promise<String>()
         answer.resolve {
             try await provider.request(.send("x", qos: .atLeastOnce), as: String.self)
@@ -141,7 +141,7 @@ struct ReplyTests {
             let (transport, provider, script) = try client(
                 Self.start + [.expect(Self.request("1-00"))],
                 clock: clock
-            ) { $0.keepAlive = .seconds(60) }
+            ) { $0.keepAlive.interval = .seconds(60) }
             let asking = Task {
                 try await provider.request(
                     .command(.send(options: options), topic: "t", body: .bytes([0x78])),
@@ -225,7 +225,7 @@ struct ReplyTests {
                 Self.packet(0x30, Self.field("t") + [UInt8(properties.count)] + properties + [0x78])
             ),
             .reply(Self.packet(0x30, topic + [7, 0x09] + Self.field("1-00") + [0x79])),
-        ]) { $0.asksForResponseInformation = true }
+        ]) { $0.replies.requestsResponseInformation = true }
         #expect(try await provider.request(.send("x"), as: String.self) == "y")
         #expect(script.failures == [])
         await transport.shutdown()
@@ -253,7 +253,7 @@ struct ReplyTests {
             }
         }
         var configuration = MQTTConfiguration()
-        configuration.replyTopicPrefix = "a/#"
+        configuration.replies.topicPrefix = "a/#"
         let odd = try MQTTTransport(configuration: configuration)
         await expectError(.invalidEntry) {
             try await Provider<MQTTEntry>(transport: odd).request(.send("x"), as: String.self)

@@ -25,9 +25,9 @@ func scripted(
 
 /// Leaves every property of CONNECT out that a configuration can leave out.
 func bare(_ configuration: inout MQTTConfiguration) {
-    configuration.receiveMaximum = nil
-    configuration.announcesMaximumPacketSize = false
-    configuration.topicAliasMaximum = 0
+    configuration.limits.receiveMaximum = nil
+    configuration.limits.announcesPacketSize = false
+    configuration.aliases.accepted = 0
 }
 
 /// The packets of MQTT 3.1.1 that most scripts begin with.

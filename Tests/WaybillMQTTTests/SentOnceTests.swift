@@ -33,7 +33,7 @@ struct SentOnceTests {
             .expect(publish(1, 0x61)),
             .reply([0x40, 2, 0, 1])
         )
-        let (transport, provider) = try scripted([script]) { $0.store = store }
+        let (transport, provider) = try scripted([script]) { $0.session.store = store }
         try await provider.request(once("a"))
         #expect(script.isComplete && script.failures == [])
         #expect(store.messages().isEmpty)
@@ -51,7 +51,7 @@ struct SentOnceTests {
             .reply([0x40, 2, 0, 2])
         )
         let (transport, provider) = try scripted([unconfirmed, next], clock: clock) {
-            $0.cleanStart = false
+            $0.session.cleanStart = false
         }
         let error = await expectError(.connectionLost) { try await provider.request(once("a")) }
         #expect(error?.topic == "t")
@@ -71,8 +71,8 @@ struct SentOnceTests {
         let silent = ScriptedByteStream(.expect(Packet.connect))
         let next = ScriptedByteStream.accepted(.skip(1))
         let (transport, provider) = try scripted([lost, silent, next], clock: clock) {
-            $0.offlineQueue.includesUnacknowledged = true
-            $0.connectTimeout = .seconds(3)
+            $0.offline.includesUnacknowledged = true
+            $0.timeouts.connect = .seconds(3)
         }
         try await provider.request(.send("x"))
         // Nothing is random here: the first wait is zero, so the next attempt is under way.
@@ -141,8 +141,8 @@ struct SentOnceTests {
         fixture.broker.faults.withholdsAcknowledgements = true
         let (transport, provider) = try fixture.provider(version) {
             $0.clientIdentifier = "c"
-            $0.cleanStart = false
-            $0.sessionExpiry = version == .v5 ? .seconds(600) : nil
+            $0.session.cleanStart = false
+            $0.session.expiry = version == .v5 ? .seconds(600) : nil
             $0.reconnection = ReconnectionPolicy()
             $0.reconnection.initialDelay = .milliseconds(1)
             $0.reconnection.maximumDelay = .milliseconds(1)

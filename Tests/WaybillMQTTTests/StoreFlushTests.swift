@@ -26,7 +26,7 @@ struct StoreFlushTests {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
         try scripted([script], clock: clock) {
-            $0.store = store
+            $0.session.store = store
             $0.hints = [hints]
             change(&$0)
         }
@@ -96,7 +96,7 @@ struct StoreFlushTests {
             .expect(Self.disconnect)
         )
         let store = LazyStore(hangs: true)
-        let (transport, provider) = try client(script, store) { $0.closeTimeout = .seconds(7) }
+        let (transport, provider) = try client(script, store) { $0.timeouts.close = .seconds(7) }
         var events = transport.events.makeAsyncIterator()
         try await provider.request(.send("x", qos: .atLeastOnce))
         let isOver = Promise<Void>()
@@ -181,8 +181,8 @@ struct StoreFlushTests {
     /// Sends where no connection can be made, until the removal is to be written.
     private func failing(_ store: LazyStore) async throws -> (MQTTTransport, Promise<Void>) {
         let (transport, provider) = try scripted([], clock: clock) {
-            $0.store = store
-            $0.offlineQueue.waitsForConnection = false
+            $0.session.store = store
+            $0.offline.waitsForConnection = false
         }
         let isOver = Promise<Void>()
         isOver.resolve { try await provider.request(.send("x", qos: .atLeastOnce)) }
@@ -256,8 +256,8 @@ struct StoreFlushTests {
     func offline() async throws {
         let script = ScriptedByteStream.accepted(.expect(Self.publish), .finish)
         let (transport, provider) = try client(script, LazyStore()) {
-            $0.cleanStart = true
-            $0.offlineQueue.waitsForConnection = false
+            $0.session.cleanStart = true
+            $0.offline.waitsForConnection = false
         }
         let first = Task { try await provider.request(.send("x", qos: .atLeastOnce)) }
         try await waitUntil { !provider.isConnected && script.isComplete }

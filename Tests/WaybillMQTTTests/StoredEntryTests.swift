@@ -47,9 +47,9 @@ struct StoredEntryTests {
         var configuration = MQTTConfiguration(version: .v5)
         bare(&configuration)
         configuration.clientIdentifier = "c"
-        configuration.cleanStart = !keepsSession
-        configuration.sessionExpiry = .seconds(60)
-        configuration.store = store
+        configuration.session.cleanStart = !keepsSession
+        configuration.session.expiry = .seconds(60)
+        configuration.session.store = store
         let transport = try MQTTTransport(
             scripts: scripts,
             clock: ManualClock(),
@@ -195,7 +195,7 @@ struct StoredEntryTests {
     @Test("An option that the provider leaves out of the send is not stored either")
     func leftOut() async throws {
         let script = ScriptedByteStream.accepted(.expect(("33 06 0001 74 0001 78" as Hex).bytes))
-        let (transport, provider) = try scripted([script]) { $0.store = store }
+        let (transport, provider) = try scripted([script]) { $0.session.store = store }
         let lenient = provider.whenUnsupported(.ignore([.payloadFormat]))
         let sending = Task {
             try await lenient.request(

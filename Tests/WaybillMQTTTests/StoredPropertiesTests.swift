@@ -95,9 +95,9 @@ struct StoredPropertiesTests {
     ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
         try scripted([script], version: .v5) {
             bare(&$0)
-            $0.cleanStart = false
-            $0.sessionExpiry = .seconds(60)
-            $0.store = store
+            $0.session.cleanStart = false
+            $0.session.expiry = .seconds(60)
+            $0.session.store = store
             change(&$0)
         }
     }
@@ -200,7 +200,9 @@ struct StoredPropertiesTests {
         let identifier: [UInt8] = keepsExchanges ? [0x80, 2] : [0, 1]
         let publish = [0x32, 7, 0, 1, 0x74] + identifier + [0, 0x79]
         let stream = script(isPresent: false, .expect(publish))
-        let (transport, provider) = try client(stream, store) { $0.cleanStart = !keepsExchanges }
+        let (transport, provider) = try client(stream, store) {
+            $0.session.cleanStart = !keepsExchanges
+        }
         try await provider.connect()
         try await waitUntil { stream.isComplete || !stream.failures.isEmpty }
         #expect(stream.failures == [])
@@ -221,8 +223,8 @@ struct StoredPropertiesTests {
             .reply(("70 02 8001" as Hex).bytes)
         )
         let (transport, provider) = try scripted([next]) {
-            $0.cleanStart = false
-            $0.store = store
+            $0.session.cleanStart = false
+            $0.session.store = store
         }
         var events = transport.events.makeAsyncIterator()
         try await provider.connect()
@@ -247,7 +249,7 @@ struct StoredPropertiesTests {
         let next = ScriptedByteStream.accepted(
             .expect(("32 06 0001 74 0001 7A" as Hex).bytes)
         )
-        let (transport, provider) = try scripted([next]) { $0.store = store }
+        let (transport, provider) = try scripted([next]) { $0.session.store = store }
         var events = transport.events.makeAsyncIterator()
         try await provider.connect()
         try await waitUntil { next.isComplete }
@@ -293,7 +295,7 @@ struct StoredPropertiesTests {
         let (transport, provider) = try client(next, store) { configuration in
             guard version == .v3_1_1 else { return }
             configuration.version = version
-            configuration.sessionExpiry = nil
+            configuration.session.expiry = nil
         }
         var events = transport.events.makeAsyncIterator()
         try await provider.connect()

@@ -26,8 +26,8 @@ struct StoredSessionTests {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
         try scripted([script]) {
-            $0.cleanStart = false
-            $0.store = store
+            $0.session.cleanStart = false
+            $0.session.store = store
             change(&$0)
         }
     }
@@ -131,7 +131,7 @@ struct StoredSessionTests {
     @Test("A call without a connection, that is cancelled, leaves nothing if it was never sent")
     func cancelledUnsent() async throws {
         let first = ScriptedByteStream.accepted(.new, .expect(publish))
-        let (transport, provider) = try client(first) { $0.inflightWindow = 1 }
+        let (transport, provider) = try client(first) { $0.limits.inFlight = 1 }
         let sending = Task { try await provider.request(.send("x", qos: .exactlyOnce)) }
         try await waitUntil { first.isComplete }
         let second = Task { try await provider.request(.send("y", qos: .exactlyOnce)) }
@@ -154,9 +154,9 @@ struct StoredSessionTests {
         )
         let next = ScriptedByteStream.accepted(.present, .expect(pubrel), .reply(pubcomp))
         let (transport, provider) = try scripted([first, next]) {
-            $0.cleanStart = false
-            $0.store = store
-            $0.drainTimeout = .zero
+            $0.session.cleanStart = false
+            $0.session.store = store
+            $0.timeouts.drain = .zero
         }
         let sending = Task { try await provider.request(.send("x", qos: .exactlyOnce)) }
         try await waitUntil { store.messages().first?.stage == .released }
@@ -221,7 +221,7 @@ struct StoredSessionTests {
     func discarded() async throws {
         let slow = SlowStore()
         let script = ScriptedByteStream.accepted(.new, .expect(("E0 00" as Hex).bytes))
-        let (transport, provider) = try client(script) { $0.store = slow }
+        let (transport, provider) = try client(script) { $0.session.store = slow }
         try await provider.connect()
         let sending = Task { try await provider.request(.send("x", qos: .exactlyOnce)) }
         try await slow.isAsked.value()
@@ -257,9 +257,9 @@ struct StoredSessionTests {
             .reply(hex("40 04 \(half)01 97 00 50 04 \(half)02 87 00"))
         )
         let (transport, provider) = try scripted([script], version: .v5) {
-            $0.sessionExpiry = .seconds(60)
-            $0.cleanStart = !keepsExchanges
-            $0.store = store
+            $0.session.expiry = .seconds(60)
+            $0.session.cleanStart = !keepsExchanges
+            $0.session.store = store
         }
         var events = transport.events.makeAsyncIterator()
         try await provider.connect()
@@ -301,9 +301,9 @@ struct StoredSessionTests {
         let store = Unreadable(hasSession: kind.hasSession, isOfFilters: kind.isOfFilters)
         let error = #expect(throws: WaybillError.self) {
             try scripted([], version: .v5) {
-                $0.store = store
-                $0.cleanStart = cleanStart
-                $0.sessionExpiry = .seconds(60)
+                $0.session.store = store
+                $0.session.cleanStart = cleanStart
+                $0.session.expiry = .seconds(60)
             }
         }
         #expect(error?.code == .limitExceeded)
@@ -320,9 +320,9 @@ struct StoredSessionTests {
         let script = ScriptedByteStream(.skip(21), .reply(("20 03 00 00 00" as Hex).bytes))
         let (transport, provider) = try scripted([script], version: .v5) {
             bare(&$0)
-            $0.sessionExpiry = .seconds(60)
-            $0.cleanStart = false
-            $0.store = store
+            $0.session.expiry = .seconds(60)
+            $0.session.cleanStart = false
+            $0.session.store = store
         }
         try await provider.connect()
         // Three are over, and dropped.
@@ -348,10 +348,10 @@ struct StoredSessionTests {
         )
         let (transport, provider) = try scripted([first, next], version: .v5) {
             bare(&$0)
-            $0.cleanStart = false
-            $0.sessionExpiry = .seconds(60)
-            $0.drainTimeout = .zero
-            $0.store = store
+            $0.session.cleanStart = false
+            $0.session.expiry = .seconds(60)
+            $0.timeouts.drain = .zero
+            $0.session.store = store
         }
         try await provider.connect()
         try await waitUntil { first.hasReached(3) }

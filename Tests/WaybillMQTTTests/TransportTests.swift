@@ -197,7 +197,7 @@ struct TransportTests {
     func credentials() async throws {
         let fixture = try Fixture { $0.credentials = ["ada": "secret"] }
         let url = "mqtt://ada:secret@127.0.0.1:\(fixture.broker.port)"
-        let byURL = try MQTTTransport(url: url) { $0.connectTimeout = .seconds(120) }
+        let byURL = try MQTTTransport(url: url) { $0.timeouts.connect = .seconds(120) }
         try await Provider<MQTTEntry>(transport: byURL).request(.connect)
         await byURL.shutdown()
         let (wrong, provider) = try fixture.provider {

@@ -45,7 +45,7 @@ struct UnsubscribeTests {
             .reply(("B0 02 0002" as Hex).bytes)
         )
         let (transport, provider) = try scripted([script]) {
-            $0.cleanStart = false
+            $0.session.cleanStart = false
             $0.wireLogger = log
         }
         let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))

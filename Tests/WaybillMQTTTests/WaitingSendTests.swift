@@ -28,7 +28,7 @@ struct WaitingSendTests {
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) throws -> (MQTTTransport, Provider<MQTTEntry>) {
         try scripted(scripts, version: version, clock: clock) {
-            $0.store = store
+            $0.session.store = store
             change(&$0)
         }
     }
@@ -223,7 +223,7 @@ struct WaitingSendTests {
         let sending = send(provider, .waitsForConnection(false))
         await expectError(.connectionRefused) { try await sending.value() }
         await transport.shutdown()
-        let (other, sender) = try client([]) { $0.offlineQueue.waitsForConnection = false }
+        let (other, sender) = try client([]) { $0.offline.waitsForConnection = false }
         await expectError(.connectionRefused) { try await send(sender).value() }
         await other.shutdown()
     }
@@ -231,12 +231,12 @@ struct WaitingSendTests {
     @Test("Without a store it waits where the entry says so, as long as for its acknowledgement")
     func withoutStore() async throws {
         let next = ScriptedByteStream.accepted(.expect(Self.publish), .reply(Self.puback))
-        let (transport, provider) = try client([refused(), next]) { $0.store = nil }
+        let (transport, provider) = try client([refused(), next]) { $0.session.store = nil }
         let sending = send(provider, .waitsForConnection)
         try await pass { next.isComplete || next.failures != [] }
         _ = try await sending.value()
         await transport.shutdown()
-        let (other, sender) = try client([]) { $0.store = nil }
+        let (other, sender) = try client([]) { $0.session.store = nil }
         let lost = send(sender, .waitsForConnection)
         await untilQuiet()
         await pass(30)
@@ -250,7 +250,7 @@ struct WaitingSendTests {
         let (transport, provider) = try client([])
         _ = try await provider.messages(.subscribe())
         await transport.shutdown()
-        let (other, subscriber) = try client([]) { $0.store = nil }
+        let (other, subscriber) = try client([]) { $0.session.store = nil }
         await expectError(.connectionRefused) { try await subscriber.messages(.subscribe()) }
         await other.shutdown()
     }

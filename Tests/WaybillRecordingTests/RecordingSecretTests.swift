@@ -30,19 +30,19 @@ struct RecordingSecretTests {
             configuration.will = will
             configuration.webSocket.headers = ["X-Token": "\(secret)-upgrade"]
             (configuration.wireLogger, configuration.label) = (recorder, "app")
-            configuration.connectTimeout = LoopbackBroker.connectTimeout
+            configuration.timeouts.connect = LoopbackBroker.connectTimeout
             return try MQTTTransport(url: url, configuration: configuration)
         case .stomp, .stompOverWebSocket:
             var configuration = STOMPConfiguration()
-            (configuration.login, configuration.passcode) = (user, password)
+            (configuration.userName, configuration.password) = (user, password)
             (configuration.wireLogger, configuration.label) = (recorder, "app")
-            configuration.connectTimeout = LoopbackBroker.connectTimeout
+            configuration.timeouts.connect = LoopbackBroker.connectTimeout
             return try STOMPTransport(url: url, configuration: configuration)
         case .eventStream:
             var configuration = SSEConfiguration()
             (configuration.userName, configuration.password) = (user, password)
             (configuration.wireLogger, configuration.label) = (recorder, "app")
-            configuration.connectTimeout = LoopbackBroker.connectTimeout
+            configuration.timeouts.connect = LoopbackBroker.connectTimeout
             return try SSETransport(url: url, configuration: configuration)
         }
     }
@@ -219,7 +219,7 @@ struct RecordingSecretTests {
         let buffer = RecordingBuffer()
         var configuration = MQTTConfiguration()
         configuration.wireLogger = Recorder(buffer: buffer)
-        configuration.connectTimeout = LoopbackBroker.connectTimeout
+        configuration.timeouts.connect = LoopbackBroker.connectTimeout
         let transport = try MQTTTransport(
             url: broker.url(for: .mqtt),
             configuration: configuration

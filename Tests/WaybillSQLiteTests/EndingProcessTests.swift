@@ -202,7 +202,9 @@
         )
         func secrets(_ end: String) async throws {
             // However busy the machine is.
-            let receiver = try MQTTTransport(url: broker.url) { $0.connectTimeout = .seconds(600) }
+            let receiver = try MQTTTransport(url: broker.url) {
+                $0.timeouts.connect = .seconds(600)
+            }
             let messages = try await Provider<AnyEntry>(transport: receiver).messages(
                 .subscribe(topic: "app", qos: .atMostOnce)
             )

@@ -38,12 +38,12 @@ struct ExpiredExchangeTests {
         )
         var configuration = MQTTConfiguration(version: .v5)
         configuration.clientIdentifier = "c"
-        configuration.cleanStart = false
-        configuration.sessionExpiry = .seconds(60)
-        configuration.receiveMaximum = nil
-        configuration.announcesMaximumPacketSize = false
-        configuration.topicAliasMaximum = 0
-        configuration.store = store
+        configuration.session.cleanStart = false
+        configuration.session.expiry = .seconds(60)
+        configuration.limits.receiveMaximum = nil
+        configuration.limits.announcesPacketSize = false
+        configuration.aliases.accepted = 0
+        configuration.session.store = store
         let transport = try MQTTTransport(
             scripts: [script],
             clock: ManualClock(),

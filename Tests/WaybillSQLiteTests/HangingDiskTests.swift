@@ -17,8 +17,8 @@ import WireTestSupport
     ) throws -> (MQTTTransport, Provider<CommandEntry>) {
         var configuration = MQTTConfiguration(version: .v3_1_1)
         configuration.clientIdentifier = "c"
-        configuration.cleanStart = false
-        configuration.store = store
+        configuration.session.cleanStart = false
+        configuration.session.store = store
         let transport = try MQTTTransport(
             scripts: script,
             clock: clock,

@@ -74,8 +74,8 @@ struct AnswerTests {
         let body = String(repeating: "x", count: 70_000)
         let server = HTTPServer([.open(Say.status(500, body: body)), .open(Say.status(200))])
         let transport = try server.transport {
-            $0.maximumEventSize = 1_000
-            $0.maximumReplySize = 1_000
+            $0.limits.eventSize = 1_000
+            $0.limits.replySize = 1_000
         }
         let provider = Provider<StreamEntry>(transport: transport)
         let error = await #expect(throws: WaybillError.self) {
@@ -101,8 +101,8 @@ struct AnswerTests {
             .open(Say.status(200, "Content-Encoding: gzip\r\n", body: "no gzip")),
         ])
         let transport = try server.transport {
-            $0.maximumEventSize = 10
-            $0.maximumReplySize = 1_000
+            $0.limits.eventSize = 10
+            $0.limits.replySize = 1_000
         }
         let provider = Provider<StreamEntry>(transport: transport)
         let text: String = try await provider.request(.post(.text("x")))
@@ -194,7 +194,7 @@ struct AnswerTests {
         let data = String(repeating: "x", count: 1_000)
         let stream = "data: \(data)\n\ndata: \(data)x\n\ndata: y\n\n"
         let server = HTTPServer([.open(Say.stream(stream))])
-        let transport = try server.transport { $0.maximumEventSize = 1_000 }
+        let transport = try server.transport { $0.limits.eventSize = 1_000 }
         var messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
             .makeAsyncIterator()
         #expect(try await messages.next()?.text == data)

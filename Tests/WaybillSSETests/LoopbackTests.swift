@@ -25,7 +25,7 @@ struct LoopbackTests {
     ) throws -> SSETransport {
         var configuration = SSEConfiguration()
         configuration.reconnection.initialDelay = .milliseconds(5)
-        configuration.connectTimeout = .seconds(120)
+        configuration.timeouts.connect = .seconds(120)
         change(&configuration)
         return try SSETransport(url: broker.url(for: .eventStream), configuration: configuration)
     }
@@ -123,8 +123,8 @@ struct LoopbackTests {
         let url = broker.url(for: service)
         let other: any Transport =
             service == .mqtt
-            ? try MQTTTransport(url: url) { $0.connectTimeout = .seconds(120) }
-            : try STOMPTransport(url: url) { $0.connectTimeout = .seconds(120) }
+            ? try MQTTTransport(url: url) { $0.timeouts.connect = .seconds(120) }
+            : try STOMPTransport(url: url) { $0.timeouts.connect = .seconds(120) }
         let here = Provider<StreamEntry>(transport: streams)
         let there = Provider<StreamEntry>(transport: other)
         var hearing = try await here.messages(.listen("chat/lobby")).makeAsyncIterator()

@@ -31,8 +31,8 @@
             do {
                 // However busy the machine is.
                 let transport = try SSETransport(url: broker.url(for: .eventStream)) {
-                    $0.connectTimeout = .seconds(600)
-                    $0.responseTimeout = .seconds(600)
+                    $0.timeouts.connect = .seconds(600)
+                    $0.timeouts.confirmation = .seconds(600)
                 }
                 let provider = Provider<StreamEntry>(transport: transport)
                 let messages = try await provider.messages(.listen())
@@ -50,7 +50,7 @@
         let broker = LoopbackBroker()
         try broker.start()
         let url = broker.url(for: .eventStream)
-        let transport = try SSETransport(url: url) { $0.connectTimeout = .seconds(120) }
+        let transport = try SSETransport(url: url) { $0.timeouts.connect = .seconds(120) }
         let provider = Provider<StreamEntry>(transport: transport)
         let messages = try await provider.messages(.listen())
         let source = try EventSource(url: "\(url)/events")

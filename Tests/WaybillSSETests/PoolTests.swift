@@ -46,7 +46,7 @@ struct PoolTests {
     @Test("A send that waits too long for a connection times out, and is not sent")
     func timedOut() async throws {
         let server = HTTPServer([.open([]), .open(Say.status(200))])
-        let transport = try server.transport { $0.maximumConnectionsPerHost = 1 }
+        let transport = try server.transport { $0.limits.connectionsPerHost = 1 }
         let provider = Provider<StreamEntry>(transport: transport)
         async let first: Receipt = provider.request(Self.options(.seconds(1_000)))
         try await waitUntil { server.requests.count >= 1 }
@@ -73,7 +73,7 @@ struct PoolTests {
     @Test("A send that is cancelled while it waits leaves its place to the next")
     func cancelled() async throws {
         let server = HTTPServer([.open([]), .open(Say.status(200))])
-        let transport = try server.transport { $0.maximumConnectionsPerHost = 1 }
+        let transport = try server.transport { $0.limits.connectionsPerHost = 1 }
         let provider = Provider<StreamEntry>(transport: transport)
         async let first: Receipt = provider.request(.post(.text("first")))
         try await waitUntil { server.requests.count >= 1 }
@@ -92,7 +92,7 @@ struct PoolTests {
     @Test("Those that wait hear of the end of the transport")
     func shutDown() async throws {
         let server = HTTPServer([.open([])])
-        let transport = try server.transport { $0.maximumConnectionsPerHost = 1 }
+        let transport = try server.transport { $0.limits.connectionsPerHost = 1 }
         let provider = Provider<StreamEntry>(transport: transport)
         let sends = (0..<5).map { _ in Task { try await provider.request(.post(.text("x"))) } }
         try await waitUntil { server.requests.count >= 1 }
@@ -107,7 +107,7 @@ struct PoolTests {
     @Test("A send that was handed a connection ends with the transport, and the connection with it")
     func shutDownAfterHandOver() async throws {
         let server = HTTPServer([.open([]), .open([])])
-        let transport = try server.transport { $0.maximumConnectionsPerHost = 1 }
+        let transport = try server.transport { $0.limits.connectionsPerHost = 1 }
         let provider = Provider<StreamEntry>(transport: transport)
         let sends = (0..<2).map { _ in Task { try await provider.request(.post(.text("x"))) } }
         try await waitUntil { server.requests.count == 1 }
@@ -132,7 +132,7 @@ struct PoolTests {
         let server = HTTPServer([
             .refuse, .open(Say.status(200)), .reset([]), .open(Say.status(200)),
         ])
-        let transport = try server.transport { $0.maximumConnectionsPerHost = 1 }
+        let transport = try server.transport { $0.limits.connectionsPerHost = 1 }
         let provider = Provider<StreamEntry>(transport: transport)
         for code in [WaybillError.Code.connectionRefused, nil, .connectionLost, nil] {
             do {
@@ -150,7 +150,7 @@ struct PoolTests {
         let server = HTTPServer(
             Array(repeating: .open(Say.stream("data: a\n\n")), count: 3) + [.open(Say.status(200))]
         )
-        let transport = try server.transport { $0.maximumConnectionsPerHost = 1 }
+        let transport = try server.transport { $0.limits.connectionsPerHost = 1 }
         let provider = Provider<StreamEntry>(transport: transport)
         var open: [Messages<Message>] = []
         for name in ["a", "b", "c"] { open.append(try await provider.messages(.listen(name))) }

@@ -96,7 +96,7 @@ struct RedirectTests {
         let server = HTTPServer([
             .open(Say.status(307, "Location: /a\r\n")), .open([]), .open([]),
         ])
-        let transport = try server.transport { $0.responseTimeout = .seconds(10) }
+        let transport = try server.transport { $0.timeouts.confirmation = .seconds(10) }
         let provider = Provider<StreamEntry>(transport: transport)
         let asking = Task { try await provider.request(.post(.text("x"))) }
         try await waitUntil { server.requests.count == 2 }

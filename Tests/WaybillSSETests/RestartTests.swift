@@ -98,7 +98,7 @@ struct RestartTests {
     @Test("The stream events of all observers together have three quarters of the memory limit")
     func chargedEvents() async throws {
         let server = HTTPServer([.open(Say.stream(""))])
-        let transport = try server.transport { $0.memoryLimit = 100_000 }
+        let transport = try server.transport { $0.limits.memory = 100_000 }
         var observers = (0..<20).map { _ in transport.streamEvents() }
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         await untilQuiet()
@@ -138,7 +138,7 @@ struct RestartTests {
     @Test("Each observer keeps the last stream event, whatever the others keep")
     func lastEvents() async throws {
         let server = HTTPServer([.open(Say.stream(""))])
-        let transport = try server.transport { $0.memoryLimit = 100_000 }
+        let transport = try server.transport { $0.limits.memory = 100_000 }
         let observers = (0..<20).map { _ in transport.streamEvents() }
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         for number in 1...20 {

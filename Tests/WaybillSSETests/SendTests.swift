@@ -111,7 +111,7 @@ struct SendTests {
         let server = HTTPServer([
             .open(Say.status(200, body: String(repeating: "x", count: 100))), .open([]),
         ])
-        let transport = try server.transport { $0.maximumReplySize = 50 }
+        let transport = try server.transport { $0.limits.replySize = 50 }
         let provider = Provider<StreamEntry>(transport: transport)
         let error = await #expect(throws: WaybillError.self) {
             try await provider.request(.post(.text("x")))

@@ -13,7 +13,7 @@ struct StreamEventTests {
         try broker.start()
         var configuration = SSEConfiguration()
         configuration.reconnection.initialDelay = .milliseconds(1)
-        configuration.connectTimeout = .seconds(120)
+        configuration.timeouts.connect = .seconds(120)
         let url = broker.url(for: .eventStream)
         let transport = try SSETransport(url: url, configuration: configuration)
         let sender = try SSETransport(url: url, configuration: configuration)
@@ -56,7 +56,7 @@ struct StreamEventTests {
         let broker = LoopbackBroker()
         try broker.start()
         let transport = try SSETransport(url: broker.url(for: .eventStream)) {
-            $0.connectTimeout = .seconds(120)
+            $0.timeouts.connect = .seconds(120)
         }
         var iterator = transport.events.makeAsyncIterator()
         let provider = Provider<StreamEntry>(transport: transport)

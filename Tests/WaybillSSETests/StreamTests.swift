@@ -210,8 +210,8 @@ struct StreamTests {
             .open(Say.stream("data: a\n\n")), .open(Say.stream("data: b\n\n")),
         ])
         let transport = try server.transport {
-            $0.idleTimeout = .seconds(30)
-            $0.maximumLineSize = 20
+            $0.timeouts.silence = .seconds(30)
+            $0.limits.lineSize = 20
         }
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         var iterator = messages.makeAsyncIterator()
@@ -232,7 +232,7 @@ struct StreamTests {
         let server = HTTPServer([.open(Say.stream(String(repeating: "data: a\n\n", count: 5)))])
         let transport = try server.transport {
             $0.buffering = BufferPolicy(.holdBack, messageLimit: 2)
-            $0.idleTimeout = .seconds(30)
+            $0.timeouts.silence = .seconds(30)
         }
         let messages = try await Provider<StreamEntry>(transport: transport).messages(.listen())
         try await waitUntil { server.isQuiet }

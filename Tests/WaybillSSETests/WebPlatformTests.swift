@@ -26,8 +26,8 @@ struct WebPlatformTests {
         let transport = try server.transport("http://example.com/") {
             $0.reconnection.initialDelay = .milliseconds(2)
             // The clock below moves on even when the client's tasks do not run.
-            $0.connectTimeout = .seconds(1_000_000)
-            $0.responseTimeout = .seconds(1_000_000)
+            $0.timeouts.connect = .seconds(1_000_000)
+            $0.timeouts.confirmation = .seconds(1_000_000)
         }
         let provider = Provider<StreamEntry>(transport: transport)
         // Moves the clock on as long as the test runs.

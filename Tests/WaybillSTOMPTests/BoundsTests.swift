@@ -10,9 +10,9 @@ import WaybillTesting
     func endlessLimits(service: LoopbackBroker.Service) async throws {
         let fixture = try Fixture(service)
         let (transport, provider) = try fixture.provider {
-            $0.maximumBodySize = .max
-            $0.maximumHeaderLineSize = .max
-            $0.maximumHeaderCount = .max
+            $0.limits.bodySize = .max
+            $0.limits.headerLineSize = .max
+            $0.limits.headerCount = .max
         }
         let messages = try await provider.messages(.subscribe("t"))
         try await provider.request(.send("x", to: "t"))

@@ -81,7 +81,7 @@ import WireTestSupport
     func shutdownWithCallsPending(service: LoopbackBroker.Service) async throws {
         let fixture = try Fixture(service)
         fixture.broker.faults.withholdsReceipts = true
-        let (transport, provider) = try fixture.provider { $0.closeTimeout = .milliseconds(50) }
+        let (transport, provider) = try fixture.provider { $0.timeouts.close = .milliseconds(50) }
         try await provider.request(.connect)
         let calls = (0..<10).map { number in
             Task { try await provider.request(.send("\(number)")) }
@@ -95,7 +95,7 @@ import WireTestSupport
     @Test("A cancelled call ends at once; what it sent stays sent")
     func cancelled() async throws {
         let fixture = try Fixture()
-        let (transport, provider) = try fixture.provider { $0.closeTimeout = .milliseconds(50) }
+        let (transport, provider) = try fixture.provider { $0.timeouts.close = .milliseconds(50) }
         let messages = try await provider.messages(.subscribe("t"))
         fixture.broker.faults.withholdsReceipts = true
         let call = Task { try await provider.request(.send("x", to: "t")) }

@@ -101,7 +101,7 @@ struct LimitedServerTests {
             .reply(Self.message("a")),
             .expect(sends.joined())
         )
-        let (transport, provider) = try client(script, clock) { $0.maximumInFlight = 3 }
+        let (transport, provider) = try client(script, clock) { $0.limits.inFlight = 3 }
         let messages = try await provider.messages(.subscribe("t"))
         let handles = (0..<10).map { provider.enqueue(.send("\($0)", to: "t")) }
         await untilQuiet()

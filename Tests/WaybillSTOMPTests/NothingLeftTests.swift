@@ -60,7 +60,7 @@
         let broker = LoopbackBroker()
         try broker.start()
         let url = broker.url(for: service)
-        let transport = try STOMPTransport(url: url) { $0.connectTimeout = .seconds(120) }
+        let transport = try STOMPTransport(url: url) { $0.timeouts.connect = .seconds(120) }
         let provider = Provider<STOMPEntry>(transport: transport)
         let messages = try await provider.messages(.subscribe())
         precondition(

@@ -132,7 +132,7 @@ struct ReplyTests {
                 ),
             ],
             clock: clock
-        ) { $0.maximumBodySize = 64 }
+        ) { $0.limits.bodySize = 64 }
         let answer = Promise<String>()
         answer.resolve { try await provider.request(.send("x"), as: String.self) }
         await untilQuiet()
@@ -151,7 +151,7 @@ struct ReplyTests {
                 .expect(Self.request(Self.temporary, "1-00", 1)), .reply(Self.receipt(1)),
             ],
             clock: clock
-        ) { $0.replyTimeout = .seconds(9) }
+        ) { $0.timeouts.reply = .seconds(9) }
         let asking = Task { try await provider.request(.send("x"), as: String.self) }
         try await waitUntil { script.isComplete }
         clock.advance(by: .seconds(9))

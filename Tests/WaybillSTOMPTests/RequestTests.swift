@@ -153,8 +153,8 @@ import WaybillTesting
                 var configuration = STOMPConfiguration()
                 configuration.versions = [.v1_2]
                 configuration.host = "v"
-                configuration.login = "bob"
-                configuration.passcode = "wrong"
+                configuration.userName = "bob"
+                configuration.password = "wrong"
                 return configuration
             }()
         )
@@ -174,7 +174,7 @@ import WaybillTesting
     @Test("A header of a connect wins over options and configuration; the URL comes last")
     func connectHeaders() async throws {
         let fixture = try Fixture(.stomp) { $0.credentials = ["ada": "secret", "url": "too"] }
-        let (transport, provider) = try fixture.provider { $0.login = "wrong" }
+        let (transport, provider) = try fixture.provider { $0.userName = "wrong" }
         let error = await expectError(.unauthorized) { try await provider.request(.connect) }
         #expect(error?.peerReason == "Access refused")
         #expect((error?.underlying as? STOMPServerError)?.message == "Access refused")
@@ -185,7 +185,7 @@ import WaybillTesting
         await transport.shutdown()
         let port = fixture.broker.port(for: .stomp)
         let byURL = try STOMPTransport(url: "stomp://url:too@127.0.0.1:\(port)") {
-            $0.connectTimeout = .seconds(120)
+            $0.timeouts.connect = .seconds(120)
         }
         try await Provider<STOMPEntry>(transport: byURL).request(.connect)
         await fixture.end(byURL)

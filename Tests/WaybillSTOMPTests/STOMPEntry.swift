@@ -64,9 +64,9 @@ extension Fixture {
         var configuration = STOMPConfiguration()
         configuration.reconnection = .never
         // A machine that also builds is slow.
-        configuration.connectTimeout = .seconds(60)
-        configuration.receiptTimeout = .seconds(60)
-        configuration.replyTimeout = .seconds(120)
+        configuration.timeouts.connect = .seconds(60)
+        configuration.timeouts.confirmation = .seconds(60)
+        configuration.timeouts.reply = .seconds(120)
         change(&configuration)
         return try STOMPTransport(url: broker.url(for: service), configuration: configuration)
     }

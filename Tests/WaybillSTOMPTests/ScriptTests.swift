@@ -101,7 +101,7 @@ struct ScriptTests {
             .finish
         )
         let (transport, provider) = try client(script) {
-            $0.maximumBodySize = 64
+            $0.limits.bodySize = 64
             $0.receipts = .never
         }
         let subscription = STOMPEntry.command(
@@ -238,7 +238,7 @@ struct ScriptTests {
             .expect("SEND\ncontent-length:1\ndestination:t\nreceipt:3\n\nx\0"),
             .finish
         )
-        let (transport, provider) = try client(script) { $0.maximumInFlight = 1 }
+        let (transport, provider) = try client(script) { $0.limits.inFlight = 1 }
         try await provider.request(.connect)
         let sends = (0..<5).map { _ in
             Task { try await provider.request(.send("x", to: "t")) }
@@ -359,8 +359,8 @@ struct ScriptTests {
         ] {
             let script = Self.accepted(.expect(Self.subscribe), .reply(Self.subscribed + frame))
             let (_, provider) = try client(script) {
-                $0.maximumHeaderLineSize = 100
-                $0.maximumHeaderCount = 20
+                $0.limits.headerLineSize = 100
+                $0.limits.headerCount = 20
             }
             let messages = try await provider.messages(.subscribe("t"))
             await expectError(.limitExceeded) { for try await _ in messages {} }
@@ -450,7 +450,7 @@ struct ScriptTests {
             .reply("RECEIPT\nreceipt-id:1\n\n\0RECEIPT\nreceipt-id:2\n\n\0")
         )
         let (transport, provider) = try client(script, clock: clock) {
-            $0.receiptTimeout = .seconds(15)
+            $0.timeouts.confirmation = .seconds(15)
         }
         try await provider.request(.connect)
         let call = Task { try await provider.request(.send("x")) }
@@ -513,8 +513,8 @@ struct ScriptTests {
         let fixture = try Fixture(.stomp) { $0.credentials = ["ada": "hunter2"] }
         let log = Log()
         let (transport, provider) = try fixture.provider {
-            $0.login = "ada"
-            $0.passcode = "hunter2"
+            $0.userName = "ada"
+            $0.password = "hunter2"
             $0.wireLogger = log
         }
         let messages = try await provider.messages(.subscribe("t"))

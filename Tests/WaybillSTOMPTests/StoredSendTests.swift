@@ -192,7 +192,7 @@ struct StoredSendTests {
         let first = Self.accepted(Self.send("a", 1), .reset)
         let second = Self.accepted(Self.send("b", 1), Self.receipt(1))
         let (transport, provider) = try client([first, second], LazyStore()) {
-            $0.maximumInFlight = 1
+            $0.limits.inFlight = 1
         }
         let sent = Task { try await provider.request(.send("a")) }
         await untilQuiet()

@@ -103,7 +103,7 @@ struct TransportTests {
         let fixture = try Fixture()
         let (stomp, overSTOMP) = try fixture.provider()
         let mqtt = try MQTTTransport(url: fixture.broker.url(for: .mqttOverWebSocket)) {
-            $0.connectTimeout = .seconds(120)
+            $0.timeouts.connect = .seconds(120)
         }
         let overMQTT = Provider<STOMPEntry>(transport: mqtt)
         let hearsSTOMP = try await overSTOMP.messages(.subscribe("chat/lobby"))

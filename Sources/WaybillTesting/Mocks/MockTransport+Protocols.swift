@@ -135,17 +135,17 @@ private struct ProtocolRules: MockRules {
 
     func timeout(of request: Request) -> Duration? {
         switch request.command.code {
-        case .connect: return MQTTConfiguration().connectTimeout
-        case .disconnect: return MQTTConfiguration().closeTimeout
-        case .send where request.expectsReply: return MQTTConfiguration().replyTimeout
+        case .connect: return MQTTConfiguration().timeouts.connect
+        case .disconnect: return MQTTConfiguration().timeouts.close
+        case .send where request.expectsReply: return MQTTConfiguration().timeouts.reply
         // MQTT does not acknowledge a message of QoS 0.
         case .send where isMQTT && request.command.qos == .atMostOnce: return nil
         default: break
         }
         return switch wireProtocol {
-        case .mqtt5, .mqtt3_1_1: MQTTConfiguration().acknowledgementTimeout
-        case .stomp: STOMPConfiguration().receiptTimeout
-        case .events: SSEConfiguration().responseTimeout
+        case .mqtt5, .mqtt3_1_1: MQTTConfiguration().timeouts.confirmation
+        case .stomp: STOMPConfiguration().timeouts.confirmation
+        case .events: SSEConfiguration().timeouts.confirmation
         }
     }
 

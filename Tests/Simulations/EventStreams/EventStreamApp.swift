@@ -73,10 +73,10 @@ final class EventStreamApp: @unchecked Sendable {
         let silence = Silence()
         self.silence = silence
         var configuration = SSEConfiguration()
-        configuration.connectTimeout = Self.connectTimeout
-        configuration.responseTimeout = world.pick(.seconds(4), .seconds(15))
-        configuration.idleTimeout = Self.idleTimeout
-        configuration.maximumConnectionsPerHost = world.pick(1, 2, 6)
+        configuration.timeouts.connect = Self.connectTimeout
+        configuration.timeouts.confirmation = world.pick(.seconds(4), .seconds(15))
+        configuration.timeouts.silence = Self.idleTimeout
+        configuration.limits.connectionsPerHost = world.pick(1, 2, 6)
         configuration.failover.hosts = Array(broker.hosts.dropFirst())
         configuration.failover.order = world.pick(.inOrder, .shuffled)
         configuration.reconnection.maximumDelay = .seconds(8)
@@ -105,7 +105,8 @@ final class EventStreamApp: @unchecked Sendable {
             if isSent { ledger.noteRequest(record.text) }
         }
         sendLimit =
-            configuration.responseTimeout + Self.connectTimeout * broker.hosts.count + .seconds(1)
+            configuration.timeouts.confirmation + Self.connectTimeout * broker.hosts.count
+            + .seconds(1)
         let url = broker.url(for: .eventStream)
         transport = try SSETransport(url: url, configuration: configuration)
         provider = Provider<SimulatedEntry>(transport: transport).intercepted(tokens)

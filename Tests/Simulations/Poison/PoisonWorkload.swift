@@ -183,10 +183,10 @@ struct PoisonWorkload: Sendable {
         }
         var configuration = MQTTConfiguration(version: service == .mqtt311 ? .v3_1_1 : .v5)
         configuration.clientIdentifier = "c"
-        configuration.cleanStart = world.chance(0.5)
-        if world.chance(0.5) { configuration.sessionExpiry = .seconds(3_600) }
-        configuration.inflightWindow = world.pick(1, 3, 20)
-        configuration.acknowledgementTimeout = .seconds(600)
+        configuration.session.cleanStart = world.chance(0.5)
+        if world.chance(0.5) { configuration.session.expiry = .seconds(3_600) }
+        configuration.limits.inFlight = world.pick(1, 3, 20)
+        configuration.timeouts.confirmation = .seconds(600)
         configuration.reconnection = reconnection
         return try MQTTTransport(url: url, configuration: configuration)
     }

@@ -64,14 +64,14 @@ final class RestartProcess: @unchecked Sendable {
         _ log: any WireLogger
     ) -> STOMPConfiguration {
         var configuration = STOMPConfiguration()
-        configuration.outgoingHeartBeat = world.pick(.seconds(3), .seconds(10))
-        configuration.incomingHeartBeat = world.pick(.seconds(3), .seconds(10))
-        configuration.connectTimeout = SimulatedTransport.connectTimeout
-        configuration.receiptTimeout = world.pick(.seconds(4), .seconds(60))
-        configuration.maximumInFlight = world.pick(1, 3, 20)
+        configuration.heartBeat.outgoing = world.pick(.seconds(3), .seconds(10))
+        configuration.heartBeat.incoming = world.pick(.seconds(3), .seconds(10))
+        configuration.timeouts.connect = SimulatedTransport.connectTimeout
+        configuration.timeouts.confirmation = world.pick(.seconds(4), .seconds(60))
+        configuration.limits.inFlight = world.pick(1, 3, 20)
         configuration.reconnection.maximumDelay = SimulatedTransport.maximumDelay
         configuration.store = store
-        configuration.closeTimeout = .seconds(60)
+        configuration.timeouts.close = .seconds(60)
         configuration.wireLogger = log
         return configuration
     }
@@ -84,17 +84,17 @@ final class RestartProcess: @unchecked Sendable {
     ) -> MQTTConfiguration {
         var configuration = MQTTConfiguration(version: service == .mqtt311 ? .v3_1_1 : .v5)
         configuration.clientIdentifier = "app"
-        configuration.cleanStart = false
-        configuration.sessionExpiry = .seconds(86_400)
-        configuration.keepAlive = world.pick(.seconds(3), .seconds(10))
-        configuration.connectTimeout = SimulatedTransport.connectTimeout
-        configuration.acknowledgementTimeout = world.pick(.seconds(4), .seconds(60))
-        configuration.inflightWindow = world.pick(1, 3, 20)
-        configuration.receiveMaximum = world.pick(1, 5, 1_024)
+        configuration.session.cleanStart = false
+        configuration.session.expiry = .seconds(86_400)
+        configuration.keepAlive.interval = world.pick(.seconds(3), .seconds(10))
+        configuration.timeouts.connect = SimulatedTransport.connectTimeout
+        configuration.timeouts.confirmation = world.pick(.seconds(4), .seconds(60))
+        configuration.limits.inFlight = world.pick(1, 3, 20)
+        configuration.limits.receiveMaximum = world.pick(1, 5, 1_024)
         configuration.reconnection.maximumDelay = SimulatedTransport.maximumDelay
-        configuration.store = store
+        configuration.session.store = store
         // Longer than the disk ever takes.
-        configuration.closeTimeout = .seconds(60)
+        configuration.timeouts.close = .seconds(60)
         configuration.wireLogger = log
         return configuration
     }

@@ -90,13 +90,13 @@ final class Bench: Sendable {
             configuration.reconnection = plan.reconnection
             configuration.credentials = plan.credentials
             configuration.hints = plan.hints
-            configuration.offlineQueue = plan.offlineQueue
+            configuration.offline = plan.offlineQueue
             if !plan.keepsAlive {
-                configuration.keepAlive = .zero
+                configuration.keepAlive.interval = .zero
                 configuration.webSocket.pingInterval = nil
             }
-            if let limit = plan.connectTimeout { configuration.connectTimeout = limit }
-            if let limit = plan.answerTimeout { configuration.acknowledgementTimeout = limit }
+            if let limit = plan.connectTimeout { configuration.timeouts.connect = limit }
+            if let limit = plan.answerTimeout { configuration.timeouts.confirmation = limit }
             plan.mqtt(&configuration)
             return try MQTTTransport(
                 url: url,
@@ -109,14 +109,14 @@ final class Bench: Sendable {
             configuration.reconnection = plan.reconnection
             configuration.credentials = plan.credentials
             configuration.hints = plan.hints
-            configuration.offlineQueue = plan.offlineQueue
+            configuration.offline = plan.offlineQueue
             if !plan.keepsAlive {
-                configuration.incomingHeartBeat = .zero
-                configuration.outgoingHeartBeat = .zero
+                configuration.heartBeat.incoming = .zero
+                configuration.heartBeat.outgoing = .zero
                 configuration.webSocket.pingInterval = nil
             }
-            if let limit = plan.connectTimeout { configuration.connectTimeout = limit }
-            if let limit = plan.answerTimeout { configuration.receiptTimeout = limit }
+            if let limit = plan.connectTimeout { configuration.timeouts.connect = limit }
+            if let limit = plan.answerTimeout { configuration.timeouts.confirmation = limit }
             plan.stomp(&configuration)
             return try STOMPTransport(
                 url: url,
@@ -126,13 +126,13 @@ final class Bench: Sendable {
         }
         var configuration = SSEConfiguration()
         // The tests have many calls in flight at once.
-        configuration.maximumConnectionsPerHost = 64
+        configuration.limits.connectionsPerHost = 64
         configuration.reconnection = plan.reconnection
         configuration.credentials = plan.credentials
         configuration.hints = plan.hints
-        if plan.keepsAlive { configuration.idleTimeout = .seconds(30) }
-        if let limit = plan.connectTimeout { configuration.connectTimeout = limit }
-        if let limit = plan.answerTimeout { configuration.responseTimeout = limit }
+        if plan.keepsAlive { configuration.timeouts.silence = .seconds(30) }
+        if let limit = plan.connectTimeout { configuration.timeouts.connect = limit }
+        if let limit = plan.answerTimeout { configuration.timeouts.confirmation = limit }
         plan.events(&configuration)
         return try SSETransport(url: url, configuration: configuration, environment: environment)
     }

@@ -353,19 +353,19 @@ struct ConnectionInterceptorTests {
     func transportLimits(way: Way) async throws {
         let change: @Sendable (inout Bench.Plan) -> Void = { plan in
             plan.mqtt = { configuration in
-                configuration.connectTimeout = .seconds(4)
-                configuration.acknowledgementTimeout = .seconds(7)
-                configuration.closeTimeout = .seconds(2)
-                configuration.drainTimeout = .zero
+                configuration.timeouts.connect = .seconds(4)
+                configuration.timeouts.confirmation = .seconds(7)
+                configuration.timeouts.close = .seconds(2)
+                configuration.timeouts.drain = .zero
             }
             plan.stomp = { configuration in
-                configuration.connectTimeout = .seconds(4)
-                configuration.receiptTimeout = .seconds(7)
-                configuration.closeTimeout = .seconds(2)
+                configuration.timeouts.connect = .seconds(4)
+                configuration.timeouts.confirmation = .seconds(7)
+                configuration.timeouts.close = .seconds(2)
             }
             plan.events = { configuration in
-                configuration.connectTimeout = .seconds(4)
-                configuration.responseTimeout = .seconds(7)
+                configuration.timeouts.connect = .seconds(4)
+                configuration.timeouts.confirmation = .seconds(7)
             }
         }
         let silent = try Bench(way, change)

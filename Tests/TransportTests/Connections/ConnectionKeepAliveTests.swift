@@ -27,13 +27,13 @@ struct ConnectionKeepAliveTests {
     private func quiet(_ plan: inout Bench.Plan, _ silence: Silence = .byClient) {
         plan.mqtt = { configuration in
             configuration.webSocket = WebSocketOptions()
-            if silence == .byServer { configuration.keepAlive = .seconds(10) }
+            if silence == .byServer { configuration.keepAlive.interval = .seconds(10) }
         }
         plan.stomp = { configuration in
             configuration.webSocket = WebSocketOptions()
             guard silence == .byServer else { return }
-            configuration.outgoingHeartBeat = .seconds(10)
-            configuration.incomingHeartBeat = .seconds(10)
+            configuration.heartBeat.outgoing = .seconds(10)
+            configuration.heartBeat.incoming = .seconds(10)
         }
         guard silence == .byServer else { return }
         plan.broker = { configuration in
@@ -137,12 +137,12 @@ struct ConnectionKeepAliveTests {
         let bench = try Bench(way) { plan in
             plan.mqtt = { configuration in
                 configuration.webSocket = WebSocketOptions()
-                configuration.keepAlive = wish == .byClient ? .seconds(60) : .zero
+                configuration.keepAlive.interval = wish == .byClient ? .seconds(60) : .zero
             }
             plan.stomp = { configuration in
                 configuration.webSocket = WebSocketOptions()
-                configuration.outgoingHeartBeat = .seconds(40)
-                configuration.incomingHeartBeat = .seconds(40)
+                configuration.heartBeat.outgoing = .seconds(40)
+                configuration.heartBeat.incoming = .seconds(40)
             }
             plan.broker = { configuration in
                 configuration.serverKeepAlive = wish == .byServer ? 60 : nil
@@ -166,7 +166,7 @@ struct ConnectionKeepAliveTests {
     )
     func serverKeepAlive(way: Way, own: Int) async throws {
         let bench = try Bench(way) { plan in
-            plan.mqtt = { $0.keepAlive = .seconds(own) }
+            plan.mqtt = { $0.keepAlive.interval = .seconds(own) }
             plan.broker = { $0.serverKeepAlive = 30 }
         }
         let messages = try await bench.open()
@@ -193,7 +193,7 @@ struct ConnectionKeepAliveTests {
     )
     func outgoingBeats(way: Way, server: Int) async throws {
         let bench = try Bench(way) { plan in
-            plan.stomp = { $0.outgoingHeartBeat = .seconds(40) }
+            plan.stomp = { $0.heartBeat.outgoing = .seconds(40) }
             plan.broker = { $0.stompHeartBeat = .seconds(server) }
         }
         let messages = try await bench.open()

@@ -18,11 +18,11 @@ struct ConnectionLimitTests {
     func skipped(way: Way) async throws {
         let bench = try Bench(way) { plan in
             plan.mqtt = {
-                $0.maximumPacketSize = 256
-                $0.announcesMaximumPacketSize = false
+                $0.limits.packetSize = 256
+                $0.limits.announcesPacketSize = false
             }
-            plan.stomp = { $0.maximumBodySize = 256 }
-            plan.events = { $0.maximumEventSize = 256 }
+            plan.stomp = { $0.limits.bodySize = 256 }
+            plan.events = { $0.limits.eventSize = 256 }
         }
         let noted = bench.record()
         let messages = try await bench.open()
@@ -47,11 +47,11 @@ struct ConnectionLimitTests {
         for way in [Way.mqtt311, .events] {
             let bench = try Bench(way) { plan in
                 plan.mqtt = {
-                    $0.maximumPacketSize = 256
-                    $0.cleanStart = false
+                    $0.limits.packetSize = 256
+                    $0.session.cleanStart = false
                     $0.clientIdentifier = "c"
                 }
-                plan.events = { $0.maximumEventSize = 256 }
+                plan.events = { $0.limits.eventSize = 256 }
             }
             let noted = bench.record()
             let messages = try await bench.open()

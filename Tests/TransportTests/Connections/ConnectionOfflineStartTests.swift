@@ -57,7 +57,7 @@ struct ConnectionOfflineStartTests {
     @Test("A first attempt cleans the session, if the app wants that (MQTT 5)")
     func cleanStart() async throws {
         let bench = try Bench(.mqtt5) { plan in
-            plan.mqtt = { $0.sessionExpiry = .seconds(60) }
+            plan.mqtt = { $0.session.expiry = .seconds(60) }
         }
         let messages = try await bench.others.messages(line(), as: String.self)
         var watch = bench.watch()
@@ -275,8 +275,8 @@ struct ConnectionOfflineStartTests {
             plan.mqtt = {
                 $0.clientIdentifier = "c"
                 $0.connectsOnDemand = false
-                $0.sessionExpiry = .seconds(60)
-                $0.cleanStart = false
+                $0.session.expiry = .seconds(60)
+                $0.session.cleanStart = false
             }
         }
         let script = ScriptedByteStream(
@@ -303,8 +303,8 @@ struct ConnectionOfflineStartTests {
     func raises() async throws {
         let bench = try Bench(.mqtt5) { plan in
             plan.mqtt = {
-                $0.cleanStart = false
-                $0.sessionExpiry = .seconds(60)
+                $0.session.cleanStart = false
+                $0.session.expiry = .seconds(60)
             }
         }
         let first = try await bench.others.messages(.listen(), as: String.self)
@@ -334,7 +334,7 @@ struct ConnectionOfflineStartTests {
         arguments: [true, false]
     )
     func raisesWhatIsKept(wantsMore: Bool) async throws {
-        let bench = try Bench(.mqtt311) { plan in plan.mqtt = { $0.cleanStart = false } }
+        let bench = try Bench(.mqtt311) { plan in plan.mqtt = { $0.session.cleanStart = false } }
         try await bench.provider.request(.connect)
         let greeting = bench.dialer.writtenBytes
         let first = try await bench.others.messages(.listen())

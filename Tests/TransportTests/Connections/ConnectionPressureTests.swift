@@ -66,7 +66,7 @@ struct ConnectionPressureTests {
         [QoS.atLeastOnce, .exactlyOnce]
     )
     func receiveMaximum(way: Way, qos: QoS) async throws {
-        let bench = try Bench(way) { $0.mqtt = { $0.receiveMaximum = 3 } }
+        let bench = try Bench(way) { $0.mqtt = { $0.limits.receiveMaximum = 3 } }
         let messages = try await bench.others.messages(.listen { $0.qos = qos }, as: String.self)
         let speaker = try bench.makeSpeaker()
         for number in 0..<10 {

@@ -19,8 +19,8 @@ struct ConnectionReadTimeoutTests {
 
     private func makeBench(_ way: Way) throws -> Bench {
         try Bench(way) { plan in
-            plan.mqtt = { $0.readTimeout = Self.limit }
-            plan.stomp = { $0.readTimeout = Self.limit }
+            plan.mqtt = { $0.timeouts.silence = Self.limit }
+            plan.stomp = { $0.timeouts.silence = Self.limit }
         }
     }
 

@@ -115,7 +115,7 @@ struct ConnectionResumeTests {
         let bench = try Bench(way) {
             if !isBack { $0.reconnection = .never }
             // All calls must be in flight at the same time.
-            $0.events = { $0.maximumConnectionsPerHost = 20 }
+            $0.events = { $0.limits.connectionsPerHost = 20 }
         }
         let messages = try await bench.open()
         var watch = bench.watch()

@@ -18,8 +18,8 @@ struct ConnectionResumptionTests {
     /// Asks the server to keep the session.
     private func keeping(_ plan: inout Bench.Plan) {
         plan.mqtt = { configuration in
-            configuration.cleanStart = false
-            configuration.sessionExpiry = configuration.version == .v5 ? .seconds(100) : nil
+            configuration.session.cleanStart = false
+            configuration.session.expiry = configuration.version == .v5 ? .seconds(100) : nil
         }
     }
 
@@ -194,8 +194,8 @@ struct ConnectionResumptionTests {
         let is311 = version == .v3_1_1
         var configuration = MQTTConfiguration(version: version)
         configuration.clientIdentifier = "c"
-        configuration.cleanStart = false
-        configuration.sessionExpiry = is311 ? nil : .seconds(100)
+        configuration.session.cleanStart = false
+        configuration.session.expiry = is311 ? nil : .seconds(100)
         // 5 bytes of session expiry, 3 of receive maximum, 5 of packet size, 3 of topic alias maximum, and 1 for their
         // length.
         let greeting = 15 + (is311 ? 0 : 17)

@@ -21,11 +21,11 @@ struct ConnectionStarvationTests {
     private func bench(_ way: Way, _ overflow: BufferPolicy.Overflow) throws -> Bench {
         try Bench(way) { plan in
             plan.mqtt = {
-                $0.memoryLimit = Self.limit
+                $0.limits.memory = Self.limit
                 $0.buffering = BufferPolicy(overflow)
             }
             plan.stomp = {
-                $0.memoryLimit = Self.limit
+                $0.limits.memory = Self.limit
                 $0.buffering = BufferPolicy(overflow)
             }
         }

@@ -26,9 +26,9 @@ enum JobEntry: EntryType {
 }
 
 func statingProperties(_ configuration: inout MQTTConfiguration) {
-    configuration.receiveMaximum = nil
-    configuration.topicAliasMaximum = 0
-    configuration.announcesMaximumPacketSize = false
+    configuration.limits.receiveMaximum = nil
+    configuration.aliases.accepted = 0
+    configuration.limits.announcesPacketSize = false
     configuration.will = Will(
         topic: "lamps/hall",
         body: "gone",

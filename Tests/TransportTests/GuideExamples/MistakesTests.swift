@@ -283,7 +283,7 @@ import WaybillTesting
         try broker.start()
         var configuration = MQTTConfiguration()
         configuration.clientIdentifier = "ada"
-        configuration.connectTimeout = LoopbackBroker.connectTimeout
+        configuration.timeouts.connect = LoopbackBroker.connectTimeout
         configuration.reconnection = .never
         let url = broker.url(for: .mqtt)
         let first = try MQTTTransport(url: url, configuration: configuration)

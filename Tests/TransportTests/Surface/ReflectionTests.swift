@@ -112,10 +112,10 @@ struct ReflectionTests {
             ]
         )
         _ = store.insert(stored)
-        mqtt.store = store
+        mqtt.session.store = store
         var stompConfiguration = STOMPConfiguration()
-        stompConfiguration.login = "\(secret)-login"
-        stompConfiguration.passcode = "\(secret)-passcode"
+        stompConfiguration.userName = "\(secret)-login"
+        stompConfiguration.password = "\(secret)-passcode"
         (stompConfiguration.tls, stompConfiguration.proxy) = (tls, proxy)
         var sse = SSEConfiguration()
         (sse.userName, sse.password) = ("\(secret)-user", "\(secret)-password")

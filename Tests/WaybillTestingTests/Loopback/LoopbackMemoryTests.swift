@@ -35,7 +35,7 @@ struct LoopbackMemoryTests {
     func slow(qos: QoS) async throws {
         let broker = try LoopbackBroker.started()
         let transport = try MQTTTransport(url: broker.url) {
-            $0.memoryLimit = 4 << 20
+            $0.limits.memory = 4 << 20
             $0.reconnection = .never
         }
         let provider = Provider<AnyEntry>(transport: transport)

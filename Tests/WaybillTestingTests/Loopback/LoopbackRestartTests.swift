@@ -101,8 +101,8 @@ import WireTestSupport
         let bench = LoopbackBench()
         let provider = Provider<LoopbackEntry>(
             transport: try bench.mqtt {
-                $0.cleanStart = false
-                $0.sessionExpiry = .seconds(1_000)
+                $0.session.cleanStart = false
+                $0.session.expiry = .seconds(1_000)
             }
         )
         let messages = try await provider.messages(.subscribe("t"), as: String.self)

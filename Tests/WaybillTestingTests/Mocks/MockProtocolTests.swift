@@ -144,7 +144,7 @@ import WireTestSupport
         case .mqtt3_1_1:
             try MQTTTransport(url: broker.url) {
                 $0.version = .v3_1_1
-                $0.connectTimeout = LoopbackBroker.connectTimeout
+                $0.timeouts.connect = LoopbackBroker.connectTimeout
             }
         case .stomp: try broker.transport(.stomp)
         case .events: try broker.transport(.eventStream)

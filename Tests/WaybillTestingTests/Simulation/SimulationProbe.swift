@@ -102,8 +102,8 @@
             world.faults = faults
             var configuration = MQTTConfiguration()
             configuration.clientIdentifier = "echo"
-            configuration.cleanStart = false
-            configuration.sessionExpiry = .seconds(3_600)
+            configuration.session.cleanStart = false
+            configuration.session.expiry = .seconds(3_600)
             let transport = try MQTTTransport(url: broker.url(), configuration: configuration)
             let provider = Provider<NumberEntry>(transport: transport)
             let messages = try await retried { try await provider.messages(.listen("n")) }
