@@ -4,9 +4,10 @@ import WireCore
 extension Recorder {
     /// Records the states and the events of a transport, from now on.
     ///
-    /// It ends when the transport is shut down or gone, when the recorder is closed or released, and when the returned
-    /// task is cancelled. The transport is not kept alive. The time of a state or an event is that of its arrival at the
-    /// recorder, which may be a moment later.
+    /// States end when the transport is shut down, and events when it is gone. Both end when the recorder is closed or
+    /// released, and when the returned task is cancelled. The transport is not kept alive.
+    ///
+    /// The time of a state or an event is that of its arrival at the recorder, which may be a moment later.
     ///
     /// - Parameters:
     ///   - transport: The transport.

@@ -80,6 +80,10 @@ public final class RecordingBuffer: Sendable {
         self.maximumByteCount = max(maximumByteCount, 0)
     }
 
+    deinit {
+        for (_, observer) in state.withLock({ $0.observers }) { observer.finish() }
+    }
+
     /// The number of records that the buffer has.
     public var count: Int { state.withLock { $0.count } }
 

@@ -3,6 +3,7 @@ import TransportTestSupport
 import WaybillMQTT
 import WaybillRecording
 import WaybillTesting
+import WireTestSupport
 
 // The examples of the guide's page on recording (`Recording.md`), compiled.
 
@@ -53,11 +54,12 @@ import WaybillTesting
         let path = folder.path
         let mock = MockTransport().expect(.connect).expect(.send).expect(.send)
         let recorder = try Recorder(path: path)
-        let observation = recorder.observe(mock)
+        recorder.observe(mock)
         let chat = Provider<ChatEntry>(transport: mock).logged(recorder)
         try await chat.request(.say("hello"))
         await mock.shutdown()
-        await observation.value
+        // The states come by a task of their own.
+        try await waitUntil { recorder.status.recordCount > 2 }
         recorder.close()
 
         let recording = try Recording(path: path)

@@ -8,6 +8,7 @@ import WaybillSTOMP
 import WaybillTesting
 import WaybillWebSocket
 import WireCore
+import WireTestSupport
 
 /// What a recording has of a whole conversation on each transport, and what it never has.
 @Suite("Secrets and recordings", .inSimulation, .timeLimit(.minutes(30)))
@@ -87,6 +88,13 @@ struct RecordingSecretTests {
             _ = try await provider.messages(LoopbackEntry(command: .subscribe, topic: "other"))
         }
         await transport.shutdown()
+        // The events end when the transport is gone, and the states with the shutdown.
+        try await waitUntil {
+            buffer.snapshot(limit: .max).records.contains {
+                $0.kind == .state && $0.name == "disconnected"
+            }
+        }
+        observation.cancel()
         await observation.value
         await broker.stop()
         let snapshot = buffer.snapshot(limit: .max)
@@ -215,7 +223,7 @@ struct RecordingSecretTests {
 
     @Test("A PUBLISH that names its topic by an alias has the topic in its record")
     func aliases() async throws {
-        let broker = try LoopbackBroker.started()
+        let broker = try LoopbackBroker.started { $0.topicAliasMaximum = 4 }
         let buffer = RecordingBuffer()
         var configuration = MQTTConfiguration()
         configuration.wireLogger = Recorder(buffer: buffer)
