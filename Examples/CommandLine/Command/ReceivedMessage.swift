@@ -1,0 +1,40 @@
+import CommandText
+import Waybill
+import WaybillMQTT
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+extension WallTime {
+    /// The present.
+    static var now: WallTime {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return WallTime(seconds: Int(time.tv_sec), nanoseconds: Int(time.tv_nsec))
+    }
+}
+
+extension ShownMessage {
+    /// A message of the provider, as it is shown.
+    init(_ message: Message) {
+        self.init()
+        topic = message.topic
+        body = message.body.bytes
+        qos = message.qos.rawValue
+        isRetained = message.isRetained
+        isDuplicate = message.isDuplicate
+        identifier = message.id?.description
+        contentType = message.contentType
+        replyTopic = message.replyTopic
+        correlationData = message.details?.correlationData
+        expiry = message.details?.expiry.map { Int($0.components.seconds) }
+        headers = message.headers.map { ($0.name, $0.value) }
+        if let type = message.details?.eventType { headers.insert(("event", type), at: 0) }
+        time = .now
+    }
+}

@@ -1,0 +1,38 @@
+import ArgumentParser
+
+/// Sends, receives and looks at messages over MQTT, STOMP and server-sent events.
+@main
+struct WaybillCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "waybill",
+        abstract: "Sends, receives and looks at messages over MQTT, STOMP and server-sent events.",
+        discussion: """
+            EXAMPLES:
+              waybill sub mqtt://127.0.0.1 -t 'lamps/#' -v
+              waybill pub mqtt://127.0.0.1 -t lamps/hall -m on -r
+              waybill sub https://news.example/events/today
+              waybill check stomp://127.0.0.1 --virtual-host /
+
+            CREDENTIALS:
+              WAYBILL_USERNAME, WAYBILL_PASSWORD and WAYBILL_TOKEN; or a file; or --ask-password.
+              None of them has to be an argument, which other users of a computer could read.
+
+            SERVERS:
+              --server NAME takes the settings below [NAME] in ~/.config/waybill/servers:
+                [home]
+                url = mqtts://broker.example
+                username = ada
+                password-file = ~/.config/waybill/home.password
+
+            COMPLETION:
+              waybill --generate-completion-script bash > ~/.local/share/bash-completion/completions/waybill
+              waybill --generate-completion-script zsh > "${fpath[1]}/_waybill"
+
+            \(ExitStatus.table)
+            """,
+        version: "1.0",
+        subcommands: [
+            Pub.self, Sub.self, RequestCommand.self, Watch.self, Bench.self, Check.self,
+        ]
+    )
+}

@@ -1,0 +1,77 @@
+import CommandText
+import Testing
+
+@Suite("Servers of arguments and of the file")
+struct ServerTests {
+    @Test("The parts of a URL")
+    func parts() throws {
+        let address = try ServerAddress("MQTTS://ada:secret@Broker.example:1234/x?token=y")
+        #expect(address.scheme == "mqtts")
+        #expect(address.host == "Broker.example")
+        #expect(address.port == 1_234)
+        #expect(address.path == "/x?token=y")
+        #expect(address.userName == "ada")
+        #expect(address.hasPassword)
+        #expect(address.family == .mqtt)
+        #expect(address.isSecure)
+        // Neither the password nor the query is ever shown.
+        #expect(address.shown == "mqtts://Broker.example:1234/x")
+    }
+
+    @Test("An IPv6 address has colons of its own")
+    func addressWithColons() throws {
+        let address = try ServerAddress("stomp://[::1]")
+        #expect(address.host == "[::1]")
+        #expect(address.port == 61_613)
+        #expect(try ServerAddress("stomp://[::1]:99").port == 99)
+    }
+
+    @Test("A WebSocket names no protocol")
+    func webSocket() throws {
+        #expect(try ServerAddress("wss://a/ws").family == nil)
+        #expect(try ServerAddress("http://a").family == .events)
+    }
+
+    @Test(
+        "A wrong URL is refused with what to do",
+        arguments: ["", "broker", "ftp://a", "mqtt://", "mqtt://a:0", "mqtt://a:x", "mqtt:///t"]
+    )
+    func wrong(url: String) {
+        #expect(throws: TextError.self) { try ServerAddress(url) }
+    }
+
+    @Test("A file of servers")
+    func file() throws {
+        let file = try ServersFile(
+            """
+            # Comment
+            [home]
+            url = mqtt://127.0.0.1
+            header = a: 1
+            header = b: x = y
+
+            [ work ]
+              username=ada
+            """
+        )
+        let home = try file.server(named: "home")
+        #expect(home["url"] == "mqtt://127.0.0.1")
+        #expect(home.all("header") == ["a: 1", "b: x = y"])
+        #expect(try file.server(named: "work")["username"] == "ada")
+        #expect(throws: TextError("there is no server [x]; there is home, work")) {
+            try file.server(named: "x")
+        }
+    }
+
+    @Test(
+        "A wrong file is refused with the number of the line",
+        arguments: [
+            ("[a]\nurl", "line 2"), ("url = x", "line 1"), ("[a\n", "line 1"), ("[]", "line 1"),
+            ("[a]\n\nuser = x", "line 3"),
+        ]
+    )
+    func wrongFile(text: String, place: String) throws {
+        let error = #expect(throws: TextError.self) { try ServersFile(text) }
+        #expect(error?.description.hasPrefix(place) == true)
+    }
+}
