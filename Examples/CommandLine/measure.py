@@ -25,8 +25,10 @@ def main():
     rest = sys.argv[5:]
     cut = rest.index("--")
     subscriber, publisher = rest[:cut], rest[cut + 1:]
+    if os.path.exists(output):
+        os.unlink(output)
     receiving = start(subscriber, "/dev/null", output)
-    while os.path.getsize(output) < len("ready\n") if os.path.exists(output) else True:
+    while not os.path.exists(output) or os.path.getsize(output) < len("ready\n"):
         time.sleep(0.02)
     begin = time.monotonic()
     sending = start(publisher, lines, "/dev/null")

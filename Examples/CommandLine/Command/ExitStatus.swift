@@ -81,8 +81,14 @@ struct Failure: Error {
     /// What has gone wrong at a server, and what to do.
     init(_ error: WaybillError, at server: String) {
         status = ExitStatus(error)
-        var text = error.errorDescription ?? error.message
-        if let reason = error.failureReason, !text.contains(reason) { text += ": \(reason)" }
+        var text = error.message
+        if let topic = error.topic, !topic.isEmpty {
+            text += " (topic \(topic.prefix { $0 != "?" }))"
+        }
+        // The message of a socket's failure says the same.
+        if error.socketFailure == nil, let reason = error.failureReason, !text.contains(reason) {
+            text += ": \(reason)"
+        }
         if !text.hasSuffix(".") { text += "." }
         if status == .unauthorized {
             text += " Set WAYBILL_USERNAME and WAYBILL_PASSWORD, or use --ask-password."

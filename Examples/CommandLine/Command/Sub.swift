@@ -17,13 +17,14 @@ struct Sub: AsyncParsableCommand {
               waybill sub https://news.example/events/today --pretty
 
             FORMAT (-F), with a line feed after each message:
-              %t topic              %p payload             %x %X payload in hexadecimal digits
-              %l length in bytes    %q QoS                 %r 1 if retained, else 0
-              %d 1 if a duplicate   %m identifier          %C content type
-              %R response topic     %D correlation data    %E seconds until it expires
-              %P headers or user properties                %I time in ISO 8601
-              %U seconds since 1970                        %j %J JSON, the payload as text or JSON
-              %% a percent sign     \\n \\t \\r \\0 \\a \\e \\\\ characters
+              %t topic             %p payload           %x %X hexadecimal payload
+              %l length in bytes   %q QoS               %r 1 if retained, else 0
+              %d 1 if a duplicate  %m identifier        %C content type
+              %R response topic    %D correlation data  %E seconds until it expires
+              %P headers or user properties             %I time in ISO 8601
+              %U seconds since 1970                     %% a percent sign
+              %j JSON, with the payload as text         %J with the payload as JSON
+              \\n \\t \\r \\0 \\a \\e \\\\ characters
             """
     )
 

@@ -14,19 +14,21 @@ struct WaybillCommand: AsyncParsableCommand {
               waybill check stomp://127.0.0.1 --virtual-host /
 
             CREDENTIALS:
-              WAYBILL_USERNAME, WAYBILL_PASSWORD and WAYBILL_TOKEN; or a file; or --ask-password.
-              None of them has to be an argument, which other users of a computer could read.
+              WAYBILL_USERNAME, WAYBILL_PASSWORD and WAYBILL_TOKEN,
+              a file, or --ask-password. No secret has to be an argument,
+              which other users of a computer could read.
 
             SERVERS:
-              --server NAME takes the settings below [NAME] in ~/.config/waybill/servers:
+              --server NAME takes the settings below [NAME] in the file
+              $WAYBILL_SERVERS or ~/.config/waybill/servers:
                 [home]
                 url = mqtts://broker.example
                 username = ada
                 password-file = ~/.config/waybill/home.password
 
             COMPLETION:
-              waybill --generate-completion-script bash > ~/.local/share/bash-completion/completions/waybill
-              waybill --generate-completion-script zsh > "${fpath[1]}/_waybill"
+              waybill --generate-completion-script bash > waybill.bash
+              waybill --generate-completion-script zsh > _waybill
 
             \(ExitStatus.table)
             """,

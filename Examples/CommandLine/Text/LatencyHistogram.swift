@@ -79,6 +79,6 @@ package struct LatencyHistogram: Sendable {
         guard index >= 2 * parts else { return index }
         let shift = (index >> partBits) - 1
         let base = index - (shift << partBits)
-        return (base << shift) + (1 << shift) - 1
+        return (base << shift) | ((1 << shift) - 1)
     }
 }
