@@ -45,7 +45,7 @@ def main():
         parts.append(f"{role} {ended[child]:.2f} s, {processor:.2f} s CPU, {used.ru_maxrss // 1024} MB")
         if status != 0:
             parts.append(f"status {status}")
-    print(f"{name:28} {'; '.join(parts)}")
+    print(f"{name:48} {'; '.join(parts)}")
 
 
 main()

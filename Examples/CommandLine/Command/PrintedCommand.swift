@@ -3,7 +3,8 @@ import Waybill
 
 /// A message as a command of a shell that sends it, without secrets.
 ///
-/// Credentials are named as variables of the environment. A header that carries credentials is left out.
+/// Credentials are named as variables of the environment. Left out are headers that may carry credentials, by their names,
+/// and queries.
 struct PrintedCommand {
     let settings: ServerSettings
     var topic = ""
@@ -15,13 +16,14 @@ struct PrintedCommand {
     var method: String?
     var isRequest = false
 
-    private static let secrets = [
-        "authorization", "proxy-authorization", "cookie", "passcode", "password", "token",
-        "x-api-key",
-    ]
+    /// Parts of the names of headers that carry credentials.
+    private static let secrets = ["auth", "cookie", "pass", "token", "secret", "key"]
 
     private var shownHeaders: [Headers.Header] {
-        headers.filter { !Self.secrets.contains($0.name.lowercased()) }
+        headers.filter { header in
+            let name = header.name.lowercased()
+            return !Self.secrets.contains { name.contains($0) }
+        }
     }
 
     /// The line in a form.
@@ -38,6 +40,10 @@ struct PrintedCommand {
         }
     }
 
+    /// The path of the request, without its query.
+    private var path: String {
+        settings.family == .events ? String(topic.prefix { $0 != "?" }) : topic
+    }
     private var text: String { String(decoding: body ?? [], as: UTF8.self) }
     /// The URL without credentials; the query may have one, too.
     private var url: String { settings.address.shown }
@@ -53,7 +59,7 @@ struct PrintedCommand {
         if settings.family == .mqtt, settings.mqttVersion != .v5 {
             arguments += ["-V", settings.mqttVersion.rawValue]
         }
-        if !topic.isEmpty { arguments += ["-t", topic] }
+        if !path.isEmpty { arguments += ["-t", path] }
         if qos != .atMostOnce { arguments += ["-q", "\(qos.rawValue)"] }
         if isRetained { arguments.append("-r") }
         if let method { arguments += ["-X", method] }
@@ -97,8 +103,8 @@ struct PrintedCommand {
                 throw TextError("curl sends over http and https alone")
             }
             var target = url
-            if !topic.isEmpty {
-                target += (target.hasSuffix("/") ? "" : "/") + topic.drop { $0 == "/" }
+            if !path.isEmpty {
+                target += (target.hasSuffix("/") ? "" : "/") + path.drop { $0 == "/" }
             }
             var arguments = ["curl", "-sS"]
             if method != nil || body == nil { arguments += ["-X", method ?? "POST"] }

@@ -197,7 +197,13 @@ struct ServerSettings: Sendable {
         virtualHost = options.virtualHost ?? file?["virtual-host"]
         keepAlive = options.keepAlive ?? file?["keep-alive"].flatMap(Duration.init(argument:))
         connectTimeout = options.connectTimeout
-        if options.will.willTopic != nil { will = options.will }
+        if options.will.willTopic != nil {
+            _ = try qualityOfService(options.will.willQos)
+            will = options.will
+        }
+        guard family == .mqtt || will == nil && !keepsSession else {
+            throw TextError("a will and a kept session are of MQTT alone: leave them out")
+        }
         for text in file?.all("header") ?? [] {
             guard let header = HeaderArgument(argument: text) else {
                 throw TextError("write a header as name: value in the file of servers")

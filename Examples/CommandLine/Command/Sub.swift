@@ -99,7 +99,7 @@ struct Sub: AsyncParsableCommand {
 
     func validate() throws {
         if let count, count < 1 { throw ValidationError("--count is 1 or more") }
-        if let count, count > 0, verbose, format != nil {
+        if verbose, format != nil {
             throw ValidationError("--verbose is a format: leave it or --format out")
         }
     }

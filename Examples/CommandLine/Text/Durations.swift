@@ -42,7 +42,9 @@ package func shown(_ number: Int) -> String {
     return (number < 0 ? "-" : "") + text
 }
 
-private func rounded(_ number: Double) -> Double {
+/// A number with three digits, and without zeros after the point.
+private func rounded(_ number: Double) -> String {
     let step = number < 10 ? 100.0 : number < 100 ? 10 : 1
-    return (number * step).rounded() / step
+    let value = (number * step).rounded() / step
+    return value == value.rounded() ? "\(Int(value))" : "\(value)"
 }

@@ -142,7 +142,8 @@ struct TextTests {
         #expect(shown(-12) == "-12")
         #expect(shown(nanoseconds: 999) == "999 ns")
         #expect(shown(nanoseconds: 1_234_000) == "1.23 ms")
-        #expect(shown(nanoseconds: 2_000_000_000) == "2.0 s")
+        #expect(shown(nanoseconds: 2_000_000_000) == "2 s")
+        #expect(shown(nanoseconds: 131_072_000) == "131 ms")
     }
 
     @Test(
