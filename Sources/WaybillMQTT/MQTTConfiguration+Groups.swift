@@ -119,10 +119,10 @@ extension MQTTConfiguration {
         /// Counts received messages with their topics, headers and properties until they are taken, and sent bytes that
         /// the server has not read. Near the limit, reading stops until messages are taken, also during closing.
         public var memory: Int
+        // Declared last, so that the group has no gap.
         /// Whether CONNECT has the property Maximum Packet Size (MQTT 5, 3.1.2.11.4); true by default.
         ///
         /// False leaves it out. ``packetSize`` still holds.
-        // Declared last, so that the group has no gap.
         public var announcesPacketSize: Bool
 
         /// Makes a group; each parameter has the meaning of the property of the same name.

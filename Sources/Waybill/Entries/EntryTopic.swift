@@ -16,7 +16,9 @@ import WireCore
 /// Two topics are equal if their bytes are, and what they ask for.
 public struct EntryTopic: Hashable, Sendable {
     private var wireName: WireName
-    /// The highest quality of service wanted; nil for that of the command. An `unsubscribe` does not look at it.
+    /// The highest quality of service wanted; nil for that of the command.
+    ///
+    /// An `unsubscribe` does not look at it.
     public var qos: QoS?
 
     /// Makes a topic.

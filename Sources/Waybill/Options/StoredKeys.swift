@@ -28,6 +28,7 @@ extension EntryCommand {
     /// The options that are kept with a stored message.
     ///
     /// - Parameter isLeftOut: Whether an option is not stored all the same.
+    /// - Returns: The encoded options; empty where none is stored.
     /// - Throws: ``StoredOptionsError``.
     package func storedOptions(
         unless isLeftOut: (OptionName) -> Bool

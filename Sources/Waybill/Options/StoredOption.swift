@@ -37,10 +37,9 @@ public protocol StorableOptionValue: Hashable, Sendable {
     /// The value as it is stored.
     var storedValue: StoredOption.Value { get }
 
-    /// Makes the value again.
+    /// Makes the value again; nil for what this program does not know: the message then stays in the store, unsent.
     ///
     /// - Parameter storedValue: What was stored, possibly by another version of the program.
-    /// - Returns: Nil for what this program does not know: the message then stays in the store, and is not sent.
     init?(storedValue: StoredOption.Value)
 }
 
