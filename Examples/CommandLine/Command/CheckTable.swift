@@ -26,7 +26,7 @@ struct CheckTable: Sendable {
     }
 
     /// Adds the limits of an MQTT 5 server (3.2.2.3).
-    mutating func add(_ connack: MQTTConnackProperties) {
+    mutating func add(_ connack: MQTTConnack) {
         func word(_ isAvailable: Bool) -> String { isAvailable ? "yes" : "no" }
         func time(_ time: Duration?, else text: String) -> String {
             time.map { "\(shown(Int($0.components.seconds))) s" } ?? text
@@ -57,5 +57,5 @@ struct CheckTable: Sendable {
 
 extension Client {
     /// The server's CONNACK (MQTT 5, 3.2); nil for other protocols.
-    var connack: MQTTConnackProperties? { (transport as? MQTTTransport)?.connackProperties }
+    var connack: MQTTConnack? { (transport as? MQTTTransport)?.connack }
 }

@@ -76,9 +76,9 @@ struct Client: Sendable {
     ) {
         configuration.version = settings.mqttVersion == .v5 ? .v5 : .v3_1_1
         configuration.clientIdentifier = settings.clientIdentifier
-        configuration.cleanStart = !settings.keepsSession
+        configuration.session.cleanStart = !settings.keepsSession
         if settings.keepsSession, settings.mqttVersion == .v5 {
-            configuration.sessionExpiry = .seconds(86_400)
+            configuration.session.expiry = .seconds(86_400)
         }
         configuration.userName = settings.userName
         configuration.password = password(settings)
@@ -86,8 +86,8 @@ struct Client: Sendable {
         if settings.token != nil, settings.userName == nil, settings.mqttVersion == .v3_1_1 {
             configuration.userName = "token"
         }
-        if let keepAlive = settings.keepAlive { configuration.keepAlive = keepAlive }
-        if let timeout = settings.connectTimeout { configuration.connectTimeout = timeout }
+        if let keepAlive = settings.keepAlive { configuration.keepAlive.interval = keepAlive }
+        if let timeout = settings.connectTimeout { configuration.timeouts.connect = timeout }
         if let will = settings.will, let topic = will.willTopic {
             var message = Will(
                 topic: topic,
@@ -98,10 +98,10 @@ struct Client: Sendable {
             configuration.will = message
         }
         configuration.reconnection = reconnection(needs)
-        configuration.inflightWindow = needs.inFlight
-        configuration.maximumPacketSize = needs.bodySize
-        configuration.announcesMaximumPacketSize = false
-        configuration.memoryLimit = max(needs.memory, 1 << 20)
+        configuration.limits.inFlight = needs.inFlight
+        configuration.limits.packetSize = needs.bodySize
+        configuration.limits.announcesPacketSize = false
+        configuration.limits.memory = max(needs.memory, 1 << 20)
         configuration.tls = settings.tls
         configuration.webSocket = webSocket(settings)
         configuration.wireLogger = needs.logger
@@ -114,16 +114,16 @@ struct Client: Sendable {
     ) {
         configuration.versions = needs.stompVersions
         configuration.host = settings.virtualHost
-        configuration.login = settings.userName
-        configuration.passcode = password(settings)
+        configuration.userName = settings.userName
+        configuration.password = password(settings)
         if let keepAlive = settings.keepAlive {
-            configuration.outgoingHeartBeat = keepAlive
-            configuration.incomingHeartBeat = keepAlive
+            configuration.heartBeat.outgoing = keepAlive
+            configuration.heartBeat.incoming = keepAlive
         }
-        if let timeout = settings.connectTimeout { configuration.connectTimeout = timeout }
+        if let timeout = settings.connectTimeout { configuration.timeouts.connect = timeout }
         configuration.reconnection = reconnection(needs)
-        configuration.maximumBodySize = needs.bodySize
-        configuration.memoryLimit = max(needs.memory, 1 << 20)
+        configuration.limits.bodySize = needs.bodySize
+        configuration.limits.memory = max(needs.memory, 1 << 20)
         configuration.tls = settings.tls
         configuration.webSocket = webSocket(settings)
         configuration.wireLogger = needs.logger
@@ -140,11 +140,11 @@ struct Client: Sendable {
         }
         configuration.userName = settings.userName
         configuration.password = settings.password
-        if let timeout = settings.connectTimeout { configuration.connectTimeout = timeout }
+        if let timeout = settings.connectTimeout { configuration.timeouts.connect = timeout }
         configuration.reconnection = reconnection(needs)
-        configuration.maximumEventSize = needs.bodySize
-        configuration.maximumReplySize = needs.bodySize
-        configuration.memoryLimit = max(needs.memory, 1 << 20)
+        configuration.limits.eventSize = needs.bodySize
+        configuration.limits.replySize = needs.bodySize
+        configuration.limits.memory = max(needs.memory, 1 << 20)
         configuration.tls = settings.tls
         configuration.wireLogger = needs.logger
     }

@@ -171,7 +171,9 @@ struct Sub: AsyncParsableCommand {
         var fields = Headers()
         for header in headers { fields.append(name: header.name, value: header.value) }
         return AnyEntry(
-            topics: settings.family == .events && topic.isEmpty ? [""] : topic,
+            topics: (settings.family == .events && topic.isEmpty ? [""] : topic).map {
+                EntryTopic($0)
+            },
             command: .subscribe(
                 qos: settings.family == .mqtt ? qos : .atMostOnce,
                 options: options

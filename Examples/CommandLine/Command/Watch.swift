@@ -62,7 +62,7 @@ struct Watch: AsyncParsableCommand {
         if settings.family == .stomp { options.append(.ackMode(.auto)) }
         let topics = topic.isEmpty && settings.family == .events ? [""] : topic
         let entry = AnyEntry(
-            topics: topics,
+            topics: topics.map { EntryTopic($0) },
             command: .subscribe(
                 qos: settings.family == .mqtt ? try qualityOfService(qos) : .atMostOnce,
                 options: options
