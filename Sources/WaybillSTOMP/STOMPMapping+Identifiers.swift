@@ -18,6 +18,9 @@ extension STOMPMapping {
             throw invalid("an id is that of one frame, and each topic has a frame", request)
         }
         if let receipt {
+            guard STOMPReceipts.plainNumber(receipt) == nil else {
+                throw invalid("a number is an id of the transport's own receipts", request)
+            }
             try check(receipt, as: STOMPHeaderName.receiptID, request, configuration)
         }
         if let subscription {

@@ -307,6 +307,8 @@ package enum STOMPMapping {
                 (.unsupported, "STOMP \(version.text) does not have this")
             case .subscriptionIDTaken: (.invalidEntry, "the id of the subscription is taken")
             case .receiptTaken: (.invalidEntry, "the id of the receipt is taken")
+            case .receiptsOverdue:
+                (.limitExceeded, "too many receipts with ids of the app have not come")
             case .subscriptionUnknown:
                 (.invalidEntry, "the subscription of this message has ended")
             case .transactionOpen: (.invalidEntry, "a transaction of that name is open")

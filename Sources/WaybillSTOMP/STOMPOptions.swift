@@ -25,8 +25,10 @@ public enum STOMPReceipt: Sendable {
     case automatic
     /// The request asks for a receipt with this id, and waits for it.
     ///
-    /// It must not be empty, nor the id of another receipt of the connection that has not arrived. A request with
-    /// several topics, which is several frames, cannot have it.
+    /// It must not be empty, nor a number in decimal digits, as the transport's own ids are, nor the id of another
+    /// receipt of the connection that has not arrived, even if nothing waits for it any more: that is `invalidEntry`.
+    /// While 1,000 such receipts have not arrived over a connection, further ids are refused with `limitExceeded`. A
+    /// request with several topics, which is several frames, cannot have an id.
     case identifier(String)
 
     /// The id that the app has chosen.

@@ -282,9 +282,9 @@ final class STOMPSubscriptions: MessageAcknowledger {
     func unsubscribe(_ headers: STOMPHeaders, _ request: Request) async throws -> Receipt {
         // Refused before anything ends.
         if let id = request.command[.receipt]?.chosenIdentifier, let present = self.connection,
-            present.driver.withCore(.paced, { core, _ in core.expectsReceipt(id) })
+            let fault = present.driver.withCore(.paced, { core, _ in core.receiptFault(of: id) })
         {
-            throw STOMPMapping.error(.receiptTaken, request)
+            throw STOMPMapping.error(fault, request)
         }
         var ended: [STOMPSubscription] = []
         var connection: STOMPConnection?

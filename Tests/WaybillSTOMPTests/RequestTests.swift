@@ -235,6 +235,7 @@ import WaybillTesting
         Row(name: "receipt", entry: .send("x", to: "t", headers: ["receipt": "9"])),
         Row(name: "id of a subscription", entry: .subscribe("t", headers: ["id": "9"])),
         Row(name: "receipt without an id", entry: .send("x", to: "t", .receipt(.identifier("")))),
+        Row(name: "a number as a receipt", entry: .send("x", to: "t", .receipt(.identifier("7")))),
         Row(name: "NUL in a receipt", entry: .subscribe("t", .receipt(.identifier("\0")))),
         Row(
             name: "receipt too long for its answer",

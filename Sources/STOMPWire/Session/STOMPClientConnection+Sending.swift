@@ -59,7 +59,8 @@ extension STOMPClientConnection {
     ///   - body: The body, copied once.
     ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
     ///   - isRequired: Whether the receipt is requested from a server, too, that has sent none.
-    ///   - receiptID: The id of the receipt, which no open one may have; nil for one that this side makes.
+    ///   - receiptID: The id of the receipt: no number, and not that of a receipt that has not arrived; nil for one that
+    ///     this side makes.
     ///   - hasLength: Whether the frame has a content-length; nil for the choice of the configuration.
     ///   - timeout: The time limit of the call; nil for that of the configuration.
     ///   - now: The current time.
@@ -101,7 +102,8 @@ extension STOMPClientConnection {
     ///   - request: The request.
     ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
     ///   - isRequired: Whether the receipt is requested from a server, too, that has sent none.
-    ///   - receiptID: The id of the receipt, which no open one may have; nil for one that this side makes.
+    ///   - receiptID: The id of the receipt: no number, and not that of a receipt that has not arrived; nil for one that
+    ///     this side makes.
     ///   - timeout: The time limit of the call; nil for that of the configuration.
     ///   - now: The current time.
     /// - Returns: Whether the call waits.
@@ -145,8 +147,8 @@ extension STOMPClientConnection {
         try scopes.expect(id: id, destination: destination)
     }
 
-    /// Whether a receipt with an id is expected.
-    package func expectsReceipt(_ id: String) -> Bool { window.receipts.isTaken(id) }
+    /// Why a request cannot have a receipt with a chosen id; nil if it can.
+    package func receiptFault(of id: String) -> STOMPSendError? { window.receipts.fault(of: id) }
 
     /// Withdraws a call and its message, if that is still held.
     ///

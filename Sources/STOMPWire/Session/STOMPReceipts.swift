@@ -32,9 +32,17 @@ package struct STOMPReceipts: Sendable {
     /// The numbers of the waiting SUBSCRIBEs, by the ids of their subscriptions.
     private var subscribing: [WireName: UInt64] = [:]
     /// The numbers of the receipts whose ids callers have chosen; other ids are the numbers themselves.
+    ///
+    /// An id stays until its receipt has come, also when nothing waits for it any more: another request with the id
+    /// would take the late receipt for its own.
     private var chosen: [WireName: UInt64] = [:]
     /// The chosen ids, by number.
     private var chosenIDs: [UInt64: WireName] = [:]
+    /// The number of chosen ids whose calls wait.
+    private var chosenCallCount = 0
+
+    /// The number of chosen ids that may stay without a call; then no further id can be chosen.
+    package static let overdueLimit = 1_000
 
     /// The number of the next receipt to request.
     package private(set) var nextNumber: UInt64 = 1
@@ -57,28 +65,25 @@ package struct STOMPReceipts: Sendable {
 
     /// Takes the next number, for a receipt without a call.
     package mutating func takeNumber() -> UInt64 {
-        defer {
-            nextNumber += 1
-            skipChosen()
-        }
+        defer { nextNumber += 1 }
         return nextNumber
     }
 
-    /// Passes over numbers that a caller has chosen as ids.
-    private mutating func skipChosen() {
-        guard !chosen.isEmpty else { return }
-        while chosen[WireName(String(nextNumber))] != nil { nextNumber += 1 }
+    /// Why a caller cannot choose an id; nil if it can.
+    package func fault(of id: String) -> STOMPSendError? {
+        // The numbers are this side's.
+        if id.isEmpty || Self.plainNumber(id) != nil || chosen[WireName(id)] != nil {
+            return .receiptTaken
+        }
+        let overdueCount = chosen.count - chosenCallCount
+        return overdueCount < Self.overdueLimit ? nil : .receiptsOverdue
     }
 
-    /// Whether a receipt with an id has not arrived.
-    package func isTaken(_ id: String) -> Bool {
-        if chosen[WireName(id)] != nil { return true }
-        guard let number = Self.plainNumber(id), chosenIDs[number] == nil else { return false }
-        return calls[number] != nil || withdrawn.contains(number)
-    }
+    /// Whether a request was sent.
+    func isSent(_ number: UInt64) -> Bool { number <= lastSent }
 
     /// The number that an id is, as this side writes numbers; nil for another text.
-    static func plainNumber(_ id: String) -> UInt64? {
+    package static func plainNumber(_ id: String) -> UInt64? {
         guard let number = UInt64(id), String(number) == id else { return nil }
         return number
     }
@@ -96,13 +101,13 @@ package struct STOMPReceipts: Sendable {
         return number
     }
 
-    /// Forgets the chosen id of a receipt that is not expected any more.
-    private mutating func releaseID(_ number: UInt64) {
+    /// Forgets the chosen id of a receipt that has come, or of a request that is not sent any more.
+    mutating func releaseID(_ number: UInt64) {
         guard !chosenIDs.isEmpty, let id = chosenIDs.removeValue(forKey: number) else { return }
         chosen[id] = nil
     }
 
-    /// Adds a call that waits for ``nextNumber``, or for an id that is not taken, and takes that number.
+    /// Adds a call that waits for ``nextNumber``, or for an id without a ``fault(of:)``, and takes that number.
     ///
     /// - Complexity: O(log n).
     package mutating func add(
@@ -117,7 +122,7 @@ package struct STOMPReceipts: Sendable {
         if let id {
             chosen[WireName(id)] = number
             chosenIDs[number] = WireName(id)
-            skipChosen()
+            chosenCallCount += 1
         }
         calls[number] = Waiting(
             call: call,
@@ -144,10 +149,10 @@ package struct STOMPReceipts: Sendable {
     /// - Returns: The waiting call; nil if there is none. A receipt for a request that was not sent is ignored, and its
     ///   call continues to wait.
     package mutating func take(_ number: UInt64) -> (any STOMPCall)? {
-        guard number <= lastSent else { return nil }
+        guard isSent(number) else { return nil }
+        defer { releaseID(number) }
         if withdrawn.remove(number) != nil {
             inFlightCount -= 1
-            releaseID(number)
             removeAnswered()
         }
         guard let call = remove(number) else { return nil }
@@ -155,13 +160,10 @@ package struct STOMPReceipts: Sendable {
         return call
     }
 
-    private mutating func remove(
-        _ number: UInt64,
-        keepsID: Bool = false
-    ) -> (any STOMPCall)? {
+    private mutating func remove(_ number: UInt64) -> (any STOMPCall)? {
         guard let waiting = calls.removeValue(forKey: number) else { return nil }
         let call = waiting.call
-        if !keepsID { releaseID(number) }
+        if !chosenIDs.isEmpty, chosenIDs[number] != nil { chosenCallCount -= 1 }
         numbers[ObjectIdentifier(call)] = nil
         if let subscription = waiting.subscription { subscribing[WireName(subscription)] = nil }
         if number <= lastSent { inFlightCount -= 1 }
@@ -190,7 +192,6 @@ package struct STOMPReceipts: Sendable {
     package mutating func takeOptional() -> [any STOMPCall] {
         let found = calls.filter { $0.key <= lastSent && !$0.value.isRequired }.keys.sorted()
         inFlightCount -= withdrawn.count
-        for number in withdrawn { releaseID(number) }
         withdrawn = []
         defer { removeAnswered() }
         return found.compactMap { remove($0) }
@@ -201,10 +202,7 @@ package struct STOMPReceipts: Sendable {
         var expired: [any STOMPCall] = []
         while let first = heap.first, first.time <= now {
             heap.removeFirst()
-            if withdrawn.remove(first.number) != nil {
-                inFlightCount -= 1
-                releaseID(first.number)
-            }
+            if withdrawn.remove(first.number) != nil { inFlightCount -= 1 }
             guard let call = remove(first.number) else { continue }
             expired.append(call)
         }
@@ -216,9 +214,7 @@ package struct STOMPReceipts: Sendable {
     ///
     /// - Complexity: O(1), except for occasional clean-ups of the heap.
     package mutating func forget(_ call: any STOMPCall) {
-        guard let number = numbers[ObjectIdentifier(call)],
-            remove(number, keepsID: number <= lastSent) != nil
-        else { return }
+        guard let number = numbers[ObjectIdentifier(call)], remove(number) != nil else { return }
         if number <= lastSent {
             withdrawn.insert(number)
             inFlightCount += 1
@@ -234,6 +230,7 @@ package struct STOMPReceipts: Sendable {
             subscribing = [:]
             chosen = [:]
             chosenIDs = [:]
+            chosenCallCount = 0
             heap = DeadlineHeap()
             withdrawn = []
             inFlightCount = 0

@@ -50,7 +50,7 @@ struct STOMPWindow: Sendable {
             held.append(frame)
             return false
         }
-        if let id, id.isEmpty || receipts.isTaken(id) { throw .receiptTaken }
+        if let id, let fault = receipts.fault(of: id) { throw fault }
         let number = receipts.nextNumber
         var headers = headers
         headers.append(STOMPHeaderName.receipt, id ?? String(number))
@@ -93,6 +93,7 @@ struct STOMPWindow: Sendable {
                 guard receipts.inFlightCount < maximum else { break }
                 guard !frame.isDroppable || receipts.isWaiting(number) else {
                     held.removeFirst()
+                    receipts.releaseID(number)
                     continue
                 }
                 receipts.noteSent(number)

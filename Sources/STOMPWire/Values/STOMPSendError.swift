@@ -35,8 +35,10 @@ package enum STOMPSendError: Error, Hashable, Sendable {
     case subscriptionIDTaken
     /// A subscription that is not open.
     case subscriptionUnknown
-    /// An id of a receipt that is empty, or that another receipt has that has not arrived.
+    /// An id of a receipt that is empty or a number, or that another receipt has that has not arrived.
     case receiptTaken
+    /// A chosen id of a receipt, while too many receipts with such ids have not arrived in time.
+    case receiptsOverdue
     /// A transaction with an empty name, or with the name of an open one (BEGIN).
     case transactionOpen
     /// A transaction that is not open.
