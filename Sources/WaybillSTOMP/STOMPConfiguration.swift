@@ -122,6 +122,9 @@ public struct STOMPConfiguration: Sendable {
     /// The WebSocket options, for URLs with `ws` or `wss`.
     public var webSocket: WebSocketOptions
     /// Receives a description of every frame, without secrets.
+    ///
+    /// It shows destinations, and the ids of receipts, subscriptions and transactions, also those that the app has
+    /// chosen.
     public var wireLogger: (any WireLogger)?
     /// The name of this client in its events and log records; nil, the default, for none.
     public var label: String?

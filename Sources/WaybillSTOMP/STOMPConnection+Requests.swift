@@ -100,7 +100,8 @@ extension STOMPConnection {
             id: id,
             destination: subscribe.destination,
             ackMode: subscribe.ackMode(in: version),
-            headers: subscribe.headers
+            headers: subscribe.headers,
+            isChosen: subscribe.identifier != nil
         )
         _ = try await perform(
             frame,
@@ -111,9 +112,18 @@ extension STOMPConnection {
     }
 
     /// Sends UNSUBSCRIBE without waiting.
+    ///
+    /// A chosen id is free again with the receipt, which is asked for as configured.
     func leave(_ id: String, _ headers: STOMPHeaders = [:]) {
+        let demand = configuration.receiptDemand
         _ = try? driver.withCore(.immediate) { (core, now) throws(STOMPSendError) in
-            try core.send(.unsubscribe(id: id, headers: headers), at: now)
+            let asks = demand.asks && core.scopes.subscriptions[id]?.isChosen == true
+            try core.send(
+                .unsubscribe(id: id, headers: headers),
+                call: asks ? STOMPLeaveCall() : nil,
+                isRequired: demand == .required,
+                at: now
+            )
         }
     }
 
@@ -197,12 +207,14 @@ extension STOMPConnection {
     /// Sends a frame, and waits for the receipt if one was requested: as the entry says, else as the parameter says,
     /// else as configured.
     ///
-    /// Calls `note` when the frame was written, with the core's lock held.
+    /// Calls `note` when the frame was written, with the core's lock held. An id of the receipt that is taken fails the
+    /// request, unless it may be replaced.
     func perform(
         _ frame: STOMPRequest,
         _ request: Request,
         _ receipt: STOMPReceiptDemand? = nil,
         timeout: Duration? = nil,
+        replacingTakenID replaces: Bool = false,
         noting note: () -> Void = {},
         didConfirm: (@Sendable () -> Void)? = nil
     ) async throws -> Receipt {
@@ -211,11 +223,13 @@ extension STOMPConnection {
             stated.map(STOMPReceiptDemand.init) ?? receipt ?? configuration.receiptDemand
         return try await perform(request, receipt, didConfirm: didConfirm) {
             (core, now, call) throws(STOMPSendError) in
+            var id = stated?.chosenIdentifier
+            if replaces, let chosen = id, core.receiptFault(of: chosen) != nil { id = nil }
             let waits = try core.send(
                 frame,
                 call: call,
                 isRequired: receipt == .required,
-                receiptID: stated?.chosenIdentifier,
+                receiptID: id,
                 timeout: timeout,
                 at: now
             )

@@ -94,7 +94,7 @@ extension SendOption {
     /// It is the header `transaction`, which the entry must not have as well.
     public static func transaction(_ name: String) -> Self { Self(.transaction, name) }
 
-    /// Whether the send has a `content-length`.
+    /// Whether the send has a `content-length`, if it has a body.
     ///
     /// Without it `contentLength` of the transport's configuration decides. A body with a NUL, which would end the
     /// frame, needs one.
@@ -107,8 +107,10 @@ extension SubscribeOption {
 
     /// The `id` of the subscription, with which each connection makes it.
     ///
-    /// It must not be empty, nor that of another subscription of the transport. A subscription with several topics,
-    /// which has an id for each, cannot have it. Without it the transport makes the id.
+    /// It must not be empty, nor that of another subscription of the transport, nor a number that the transport has
+    /// made for one. After the end of a subscription its id is free when the server has confirmed UNSUBSCRIBE with a
+    /// RECEIPT, otherwise when the connection has ended. A taken id is `invalidEntry`. A subscription with several
+    /// topics, which has an id for each, cannot have it. Without it the transport makes the id.
     public static func identifier(_ id: String) -> Self { Self(.identifier, id) }
 
     /// Whether the subscription asks for a receipt and waits for it.

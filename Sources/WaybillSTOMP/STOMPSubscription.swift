@@ -5,6 +5,8 @@ import WaybillSession
 /// Names a message that is to be acknowledged.
 package struct STOMPDeliveryName: Sendable {
     let token: STOMPAckToken
+    /// The ``STOMPSubscription/order`` of the subscription: another one may have the id later.
+    let generation: UInt64
     /// The number of the connection over which the message came.
     let connection: UInt64
     /// The number of the message in its subscription, from 1.
@@ -34,7 +36,7 @@ package struct STOMPSubscription: Sendable {
     }
 
     package let id: String
-    /// The place in the order of subscribing.
+    /// The place in the order of subscribing, which no other subscription has.
     let order: UInt64
     let request: STOMPSubscribe
     let listener: MessageListener
@@ -85,7 +87,7 @@ package struct STOMPSubscription: Sendable {
     }
 
     mutating func noteAcknowledged(_ name: STOMPDeliveryName) {
-        guard name.connection == connection else { return }
+        guard name.connection == connection, name.generation == order else { return }
         if isCumulative {
             acknowledged.messages = max(acknowledged.messages, name.number)
             acknowledged.bytes = max(acknowledged.bytes, name.totalByteCount)
@@ -100,6 +102,7 @@ package struct STOMPSubscription: Sendable {
         noteReceived(byteCount: 0)
         let name = STOMPDeliveryName(
             token: token,
+            generation: order,
             connection: connection,
             number: received.messages,
             byteCount: 0,

@@ -31,6 +31,11 @@ package struct STOMPSubscriptionTable: Sendable {
     private var lastOrder: UInt64 = 0
     /// The ids that were made or chosen for subscriptions that are not added yet.
     private var reserved: Set<WireName> = []
+    /// The ids of SUBSCRIBEs and UNSUBSCRIBEs under way, with their numbers: what these do at their end must not reach
+    /// another subscription.
+    private var busy: [WireName: Int] = [:]
+    /// The numbers that entries have chosen as ids.
+    private var chosenNumbers: Set<UInt64> = []
     /// Counts connections.
     package private(set) var connection: UInt64 = 0
     /// The number of the last connection that has restored the subscriptions.
@@ -54,7 +59,8 @@ package struct STOMPSubscriptionTable: Sendable {
     /// Makes ids for subscriptions, for ``subscribe(_:_:to:_:)`` or ``release(_:)``.
     package mutating func makeIDs(_ count: Int) -> [String] {
         (0..<count).map { _ in
-            repeat { lastID += 1 } while isTaken(String(lastID))
+            // Messages may still come for a number that was chosen before.
+            repeat { lastID += 1 } while chosenNumbers.contains(lastID)
             reserved.insert(WireName(String(lastID)))
             return String(lastID)
         }
@@ -64,6 +70,11 @@ package struct STOMPSubscriptionTable: Sendable {
     /// - Returns: Whether it was free.
     package mutating func reserve(_ id: String) -> Bool {
         guard !isTaken(id) else { return false }
+        if let number = STOMPReceipts.plainNumber(id) {
+            // Messages may still come for one that was made before.
+            guard number > lastID || chosenNumbers.contains(number) else { return false }
+            chosenNumbers.insert(number)
+        }
         reserved.insert(WireName(id))
         return true
     }
@@ -74,7 +85,20 @@ package struct STOMPSubscriptionTable: Sendable {
     }
 
     private func isTaken(_ id: String) -> Bool {
-        subscriptions[id] != nil || reserved.contains(id)
+        subscriptions[id] != nil || reserved.contains(id) || busy[WireName(id)] != nil
+    }
+
+    /// Keeps ids until ``endRequests(_:)``, also if their subscriptions end.
+    package mutating func beginRequests(_ ids: [String]) {
+        for id in ids { busy[WireName(id), default: 0] += 1 }
+    }
+
+    /// Ends requests about ids.
+    package mutating func endRequests(_ ids: [String]) {
+        for id in ids {
+            let count = (busy[WireName(id)] ?? 0) - 1
+            busy[WireName(id)] = count > 0 ? count : nil
+        }
     }
 
     /// Adds subscriptions that one listener has.
@@ -100,12 +124,16 @@ package struct STOMPSubscriptionTable: Sendable {
         }
     }
 
-    /// Ends a subscription whose listener has left.
+    /// Ends a subscription whose listener has left, unless another one has the id by now.
     package mutating func leave(
         _ id: String,
+        of source: MessageSource,
         because cause: WaybillError?
     ) -> [STOMPSubscriptionAction] {
-        guard let subscription = subscriptions.removeValue(forKey: WireName(id)) else { return [] }
+        guard let subscription = subscriptions[id], subscription.listener.source === source else {
+            return []
+        }
+        subscriptions[id] = nil
         return reportEnd(of: subscription, because: cause) + [.unsubscribe(id)]
     }
 
@@ -223,6 +251,7 @@ package struct STOMPSubscriptionTable: Sendable {
     /// - Returns: The subscription; nil when it has ended.
     package mutating func acknowledged(_ name: STOMPDeliveryName) -> STOMPSubscription? {
         let id = name.token.subscriptionID
+        guard subscriptions[id]?.order == name.generation else { return nil }
         subscriptions[id]?.noteAcknowledged(name)
         return subscriptions[id]
     }

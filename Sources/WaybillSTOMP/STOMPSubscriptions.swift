@@ -78,11 +78,13 @@ final class STOMPSubscriptions: MessageAcknowledger {
         guard case .proven(let id) = verdict,
             (cause?.underlying as? STOMPServerError)?.isLocked != true
         else { return }
+        var ended: STOMPSubscription?
         change { table, _ in
-            let topic = table[id]?.request.destination ?? ""
+            ended = table[id]
+            let topic = ended?.request.destination ?? ""
             return table.refused(id, .rejectedSubscription(to: topic, after: cause))
         }
-        forgetMessages(of: [id])
+        if let ended { forgetMessages(of: [ended]) }
     }
 
     /// Makes every subscription again, one after another if ``WaybillSession/SubscriptionSuspicion`` says so.
@@ -119,7 +121,13 @@ final class STOMPSubscriptions: MessageAcknowledger {
         let request = Request(topic: topic, command: .subscribe)
         let noteAnswer = { @Sendable [self] in state.withLock { $0.suspicion.noteAnswered(id) } }
         // The listener may have left while others were restored.
-        guard state.withLock({ $0.table[id] != nil }) else { return noteAnswer() }
+        let isThere = state.withLock { state in
+            guard state.table[id]?.order == subscription.order else { return false }
+            state.table.beginRequests([id])
+            return true
+        }
+        guard isThere else { return noteAnswer() }
+        defer { state.withLock { $0.table.endRequests([id]) } }
         do {
             try await connection.subscribe(
                 subscription.request,
@@ -135,7 +143,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
             // A lock may be that of the connection before, which the server has not missed yet.
             if (error.underlying as? STOMPServerError)?.isLocked != true {
                 change(over: connection) { table, _ in table.refused(id, error) }
-                forgetMessages(of: [id])
+                forgetMessages(of: [subscription])
             }
             throw STOMPMapping.lostByRefusal(error)
         }
@@ -168,6 +176,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
         over connection: STOMPConnection
     ) async throws -> Messages<Message> {
         let (ids, source, _) = try add(all, request, .subscribing)
+        defer { state.withLock { $0.table.endRequests(ids) } }
         let messages = source.messages
         do {
             for ((id, subscription), part) in zip(zip(ids, all), request.partsByTopic) {
@@ -241,7 +250,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
             topic: all.first?.destination,
             events: events,
             onLeave: { [weak self] source in
-                for id in ids { self?.leave(id, because: source.failure) }
+                for id in ids { self?.leave(id, of: source, because: source.failure) }
             },
             onDrain: { [manual] in await manual.drain($0) },
             pressure: pressure
@@ -253,6 +262,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
                 return false
             }
             state.table.subscribe(listener, policy, to: Array(zip(ids, all)), initial)
+            if initial == .subscribing { state.table.beginRequests(ids) }
             return true
         }
         return (ids, listener.source, isAdded)
@@ -273,9 +283,13 @@ final class STOMPSubscriptions: MessageAcknowledger {
     }
 
     /// Ends a subscription without a listener.
-    private func leave(_ id: String, because cause: WaybillError?) {
-        change { table, _ in table.leave(id, because: cause) }
-        forgetMessages(of: [id])
+    private func leave(_ id: String, of source: MessageSource, because cause: WaybillError?) {
+        var ended: STOMPSubscription?
+        change { table, _ in
+            ended = table[id]
+            return table.leave(id, of: source, because: cause)
+        }
+        if let ended, ended.listener.source === source { forgetMessages(of: [ended]) }
     }
 
     /// Ends every subscription to a destination.
@@ -291,14 +305,16 @@ final class STOMPSubscriptions: MessageAcknowledger {
         change { table, present in
             let actions: [STOMPSubscriptionAction]
             (ended, actions) = table.unsubscribe(request.topic ?? "")
+            table.beginRequests(ended.map(\.id))
             connection = present
             return actions
         }
         guard !ended.isEmpty else {
             return Receipt(topic: request.topic, reason: "no subscription existed")
         }
-        forgetMessages(of: ended.map(\.id))
+        forgetMessages(of: ended)
         defer {
+            state.withLock { $0.table.endRequests(ended.map(\.id)) }
             for subscription in ended {
                 subscription.listener.source.finish()
                 pressure.forget(subscription.listener.source)
@@ -309,10 +325,16 @@ final class STOMPSubscriptions: MessageAcknowledger {
         var failure: (any Error)?
         for subscription in ended {
             let frame = STOMPRequest.unsubscribe(id: subscription.id, headers: headers)
-            do { _ = try await connection.perform(frame, request) } catch {
-                // All subscriptions end, also after an error. A call that was cancelled has sent nothing.
+            var isSent = false
+            do {
+                // Nothing of this can be taken back, so a receipt that was taken meanwhile does not stop it.
+                _ = try await connection.perform(frame, request, replacingTakenID: true) {
+                    isSent = true
+                }
+            } catch {
+                // All subscriptions end, also after an error. A call that was cancelled may have sent nothing.
                 failure = failure ?? error
-                connection.leave(subscription.id, headers)
+                if !isSent { connection.leave(subscription.id, headers) }
             }
         }
         if let failure { throw failure }
@@ -320,10 +342,10 @@ final class STOMPSubscriptions: MessageAcknowledger {
     }
 
     /// Forgets the messages of subscriptions that have ended: they can no longer be acknowledged.
-    private func forgetMessages(of ids: [String]) {
-        for id in ids { updatePressure(of: id) }
-        let names = Set(ids)
-        manual.remove(byEnd: true) { names.contains($0.token.subscriptionID) }
+    private func forgetMessages(of ended: [STOMPSubscription]) {
+        for subscription in ended { updatePressure(of: subscription.id) }
+        let generations = Set(ended.map(\.order))
+        manual.remove(byEnd: true) { generations.contains($0.generation) }
     }
 
     // MARK: Actions
@@ -398,6 +420,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
         }
         let name = STOMPDeliveryName(
             token: token,
+            generation: subscription.order,
             connection: connection,
             number: subscription.received.messages,
             byteCount: UInt64(clamping: frame.body.count),
@@ -416,7 +439,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
             topic: topic
         )
         subscription.listener.source.finish(throwing: error)
-        leave(subscription.id, because: error)
+        leave(subscription.id, of: subscription.listener.source, because: error)
     }
 
     /// Acknowledges a message that the consumer has taken; the server delivers any other again.
@@ -464,7 +487,7 @@ final class STOMPSubscriptions: MessageAcknowledger {
         guard let subscription else { return }
         if subscription.holdsBack { updatePressure(of: id) }
         guard hasEarlier, subscription.isCumulative, subscription.listener.isManual else { return }
-        manual.remove { $0.token.subscriptionID == id && $0.number <= name.number }
+        manual.remove { $0.generation == name.generation && $0.number <= name.number }
     }
 
     /// Holds the server back while too many messages of a subscription wait to be acknowledged.

@@ -97,7 +97,7 @@ import WireTestSupport
         try harness.client.connect(STOMPConnect(host: "h"), at: .zero)
         for _ in 0..<2 {
             _ = harness.sent
-            let token = STOMPAckToken(identifier: "1", subscriptionID: "1")
+            let token = STOMPAckToken(identifier: "1", subscriptionID: "1", generation: 1)
             #expect(throws: STOMPSendError.notConnected) { try harness.send() }
             #expect(throws: STOMPSendError.notConnected) { try harness.subscribe("1") }
             #expect(throws: STOMPSendError.notConnected) {

@@ -3,7 +3,7 @@ import Testing
 
 /// Which requests the open subscriptions and transactions of a client allow.
 @Suite("STOMP client: open subscriptions and transactions") struct STOMPScopesTests {
-    static let token = STOMPAckToken(identifier: "m", subscriptionID: "s")
+    static let token = STOMPAckToken(identifier: "m", subscriptionID: "s", generation: 1)
 
     /// The requests of one connection in their order, each with its error.
     static let rows: [(STOMPRequest, STOMPSendError?)] = [
@@ -28,6 +28,8 @@ import Testing
         (.unsubscribe(id: "s"), nil),
         (.refuse(token), .subscriptionUnknown),
         (.subscribe(id: "s", destination: "/q"), nil),
+        // Of the subscription before.
+        (.acknowledge(token), .subscriptionUnknown),
     ]
 
     @Test("A request is allowed by the requests before it", arguments: [STOMPVersion.v1_1, .v1_2])

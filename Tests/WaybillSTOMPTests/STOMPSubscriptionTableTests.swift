@@ -40,7 +40,7 @@ import WaybillSession
                 return "\(actions), resume \(table.resume().map(\.id))"
             case "restored": return text(table.restored("1"))
             case "refused": return text(table.refused("1", refusal))
-            case "leaves": return text(table.leave("1", because: nil))
+            case "leaves": return text(table.leave("1", of: listener.source, because: nil))
             case "unsubscribed":
                 let (ended, actions) = table.unsubscribe("d")
                 return (["ended \(ended.map(\.id))"] + [text(actions)]).joined(separator: ", ")
@@ -69,6 +69,42 @@ import WaybillSession
         private func text(_ error: WaybillError) -> String {
             error.code == .rejected ? "rejected" : "lost"
         }
+    }
+
+    @Test("A listener that leaves ends no other subscription with its id")
+    func earlierListener() {
+        var fixture = Fixture(.subscribed)
+        let earlier = MessageSource(policy: BufferPolicy(.dropOldest))
+        let actions = fixture.table.leave("1", of: earlier, because: nil)
+        #expect(actions.isEmpty && fixture.table["1"] != nil)
+        let text = fixture.take("leaves")
+        #expect(text == "subscriptionEnded d, unsubscribe 1")
+    }
+
+    @Test("Ids that are used, reserved, in requests, or this side's, cannot be chosen")
+    func chosen() {
+        var table = STOMPSubscriptionTable()
+        var answers: [Bool] = []
+        var made = table.makeIDs(1)
+        table.release(made)
+        // It may have been sent.
+        answers.append(table.reserve("1"))
+        answers.append(table.reserve("2"))
+        answers.append(table.reserve("2"))
+        table.release(["2"])
+        // It may have been sent, too; the entry may choose it again.
+        made += table.makeIDs(2)
+        answers.append(table.reserve("2"))
+        #expect(answers == [false, true, false, true])
+        #expect(made == ["1", "3", "4"])
+        answers = []
+        table.beginRequests(["a"])
+        table.beginRequests(["a"])
+        table.endRequests(["a"])
+        answers.append(table.reserve("a"))
+        table.endRequests(["a"])
+        answers.append(table.reserve("a"))
+        #expect(answers == [false, true])
     }
 
     private static let events = [

@@ -128,6 +128,7 @@ extension STOMPClientConnection {
         if case .disconnecting(number, _) = state { return close(.disconnected) }
         receiptHabit.noteReceipt()
         let known = window.receipts.number(number, frame.headers.receiptID)
+        if let known, window.receipts.isSent(known) { scopes.noteReceipt(known) }
         guard let known, let call = window.receipts.take(known) else {
             // The call timed out or was cancelled, or the receipt is unknown.
             writer.noteRemark("receipt without a pending request")

@@ -59,8 +59,8 @@ extension STOMPClientConnection {
     ///   - body: The body, copied once.
     ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
     ///   - isRequired: Whether the receipt is requested from a server, too, that has sent none.
-    ///   - receiptID: The id of the receipt: no number, and not that of a receipt that has not arrived; nil for one that
-    ///     this side makes.
+    ///   - receiptID: The id of the receipt: no number, and not that of a receipt that has not arrived; nil for one
+    ///     that this side makes.
     ///   - hasLength: Whether the frame has a content-length; nil for the choice of the configuration.
     ///   - timeout: The time limit of the call; nil for that of the configuration.
     ///   - now: The current time.
@@ -102,8 +102,8 @@ extension STOMPClientConnection {
     ///   - request: The request.
     ///   - call: The call that waits for ``STOMPClientEvent/receipt(_:_:)``; nil requests no receipt.
     ///   - isRequired: Whether the receipt is requested from a server, too, that has sent none.
-    ///   - receiptID: The id of the receipt: no number, and not that of a receipt that has not arrived; nil for one that
-    ///     this side makes.
+    ///   - receiptID: The id of the receipt: no number, and not that of a receipt that has not arrived; nil for one
+    ///     that this side makes.
     ///   - timeout: The time limit of the call; nil for that of the configuration.
     ///   - now: The current time.
     /// - Returns: Whether the call waits.
@@ -120,6 +120,7 @@ extension STOMPClientConnection {
         guard isConnected, let version else { throw .notConnected }
         let (command, headers) = try scopes.frame(of: request, in: version)
         let wish = call.map { ($0, isRequired) }
+        let number = window.receipts.nextNumber
         let waits = try submit(
             command,
             headers,
@@ -129,7 +130,7 @@ extension STOMPClientConnection {
             timeout: timeout,
             at: now
         )
-        scopes.note(request)
+        scopes.note(request, receipt: waits ? number : nil)
         return waits
     }
 

@@ -7,13 +7,19 @@ package import WireCore
 /// | request | it must name | after it |
 /// | --- | --- | --- |
 /// | SUBSCRIBE | an unused id | the subscription is open |
-/// | UNSUBSCRIBE | an open subscription | it is not |
+/// | UNSUBSCRIBE | an open subscription | it is not; a chosen id stays used until the RECEIPT |
 /// | ACK, NACK | an open subscription, an open transaction or none | |
 /// | BEGIN | an unused name | the transaction is open |
 /// | COMMIT, ABORT | an open transaction | it is not |
 package struct STOMPClientScopes: Sendable {
     package private(set) var subscriptions = STOMPSubscriptions()
     package private(set) var transactions: Set<WireName> = []
+    /// The chosen ids of ended subscriptions, of which messages may still come, with the receipts of UNSUBSCRIBE, if
+    /// there are any; the oldest first.
+    private var ending: [(id: WireName, receipt: UInt64?)] = []
+
+    /// The number of ids that stay used without a RECEIPT; then the oldest one is free.
+    package static let endingLimit = 1_000
 
     package init() {}
 
@@ -28,7 +34,7 @@ package struct STOMPClientScopes: Sendable {
         in version: STOMPVersion
     ) throws(STOMPSendError) -> (STOMPCommand, STOMPHeaders) {
         switch request {
-        case .subscribe(let id, let destination, let ackMode, let headers):
+        case .subscribe(let id, let destination, let ackMode, let headers, _):
             try checkUnused(id)
             guard !destination.isEmpty else { throw .destinationMissing }
             guard ackMode != .clientIndividual || version > .v1_0 else {
@@ -71,7 +77,9 @@ package struct STOMPClientScopes: Sendable {
     }
 
     private func checkUnused(_ id: String) throws(STOMPSendError) {
-        guard !id.isEmpty, subscriptions[id] == nil else { throw .subscriptionIDTaken }
+        guard !id.isEmpty, subscriptions[id] == nil,
+            !ending.contains(where: { $0.id == WireName(id) })
+        else { throw .subscriptionIDTaken }
     }
 
     /// Checks that a named transaction is open.
@@ -96,7 +104,9 @@ package struct STOMPClientScopes: Sendable {
         _ headers: STOMPHeaders,
         _ version: STOMPVersion
     ) throws(STOMPSendError) -> STOMPHeaders {
-        guard subscriptions[token.subscriptionID] != nil else { throw .subscriptionUnknown }
+        guard subscriptions[token.subscriptionID]?.generation == token.generation else {
+            throw .subscriptionUnknown
+        }
         var all = STOMPHeaders()
         switch version {
         case .v1_2: all.append(STOMPHeaderName.id, token.identifier)
@@ -119,17 +129,29 @@ package struct STOMPClientScopes: Sendable {
         return all
     }
 
-    /// Notes that a request was sent or held.
-    package mutating func note(_ request: STOMPRequest) {
+    /// Notes that a request was sent or held, with the receipt that it asks for.
+    package mutating func note(_ request: STOMPRequest, receipt: UInt64? = nil) {
         switch request {
-        case .subscribe(let id, let destination, let ackMode, _):
-            subscriptions.add(.init(id: id, destination: destination, ackMode: ackMode))
-        case .unsubscribe(let id, _): subscriptions.remove(id)
+        case .subscribe(let id, let destination, let ackMode, _, let isChosen):
+            subscriptions.add(
+                .init(id: id, destination: destination, ackMode: ackMode, isChosen: isChosen)
+            )
+        case .unsubscribe(let id, _):
+            if subscriptions[id]?.isChosen == true {
+                if ending.count == Self.endingLimit { ending.removeFirst() }
+                ending.append((WireName(id), receipt))
+            }
+            subscriptions.remove(id)
         case .acknowledge, .refuse: break
         case .begin(let transaction, _): transactions.insert(WireName(transaction))
         case .commit(let transaction, _), .abort(let transaction, _):
             transactions.remove(WireName(transaction))
         }
+    }
+
+    /// Notes a RECEIPT: no message of a subscription comes after that of its UNSUBSCRIBE.
+    package mutating func noteReceipt(_ number: UInt64) {
+        if !ending.isEmpty { ending.removeAll { $0.receipt == number } }
     }
 
     // MARK: Messages
@@ -170,7 +192,11 @@ package struct STOMPClientScopes: Sendable {
             // Spring's simple broker sends no `ack`, and ignores ACK.
             return (subscription.id, nil)
         }
-        let token = STOMPAckToken(identifier: identifier, subscriptionID: subscription.id)
+        let token = STOMPAckToken(
+            identifier: identifier,
+            subscriptionID: subscription.id,
+            generation: subscription.generation
+        )
         return (subscription.id, token)
     }
 }

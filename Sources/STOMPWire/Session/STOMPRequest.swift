@@ -3,11 +3,15 @@
 /// Further headers are as the server defines them.
 package enum STOMPRequest: Sendable {
     /// SUBSCRIBE with an unused id, which is also sent in 1.0, where it is optional.
+    ///
+    /// A caller may choose an id again. It is used until the RECEIPT of its UNSUBSCRIBE has come, because messages of
+    /// the subscription before would be taken for those of the new one; without a RECEIPT, until the connection ends.
     case subscribe(
         id: String,
         destination: String,
         ackMode: STOMPAckMode = .auto,
-        headers: STOMPHeaders = [:]
+        headers: STOMPHeaders = [:],
+        isChosen: Bool = false
     )
     /// UNSUBSCRIBE; messages of the subscription that arrive after it are dropped.
     case unsubscribe(id: String, headers: STOMPHeaders = [:])

@@ -6,17 +6,28 @@ package struct STOMPSubscriptions: Sendable {
         package let id: String
         package let destination: String
         package let ackMode: STOMPAckMode
+        /// Whether a caller has chosen the id, and may choose it again.
+        package let isChosen: Bool
+        /// The number of the subscription on the connection, from 1.
+        package fileprivate(set) var generation: UInt64 = 0
 
-        package init(id: String, destination: String, ackMode: STOMPAckMode) {
+        package init(
+            id: String,
+            destination: String,
+            ackMode: STOMPAckMode,
+            isChosen: Bool = false
+        ) {
             self.id = id
             self.destination = destination
             self.ackMode = ackMode
+            self.isChosen = isChosen
         }
     }
 
     private var entries: [WireName: Entry] = [:]
     /// The subscription of the last message; the next message often has the same.
     private var last: Entry?
+    private var lastGeneration: UInt64 = 0
 
     package init() {}
 
@@ -27,6 +38,9 @@ package struct STOMPSubscriptions: Sendable {
     package subscript(id: String) -> Entry? { entries[id] }
 
     package mutating func add(_ entry: Entry) {
+        lastGeneration += 1
+        var entry = entry
+        entry.generation = lastGeneration
         entries[entry.id] = entry
     }
 

@@ -15,6 +15,9 @@ package struct STOMPTrace: Hashable, Sendable {
     package let body: ByteSlice
 
     /// The headers whose values may be shown: they identify or route, and hold no secrets.
+    ///
+    /// An app may have chosen an id, as it chooses destinations. Hiding it here would hide nothing: servers repeat the
+    /// id of a subscription within their ids of messages, without which a log of frames cannot be followed.
     private static let shown: [String] = [
         STOMPHeaderName.acceptVersion, STOMPHeaderName.ack, STOMPHeaderName.destination,
         STOMPHeaderName.heartBeat, STOMPHeaderName.id, STOMPHeaderName.messageID,

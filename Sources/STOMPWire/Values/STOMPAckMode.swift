@@ -13,9 +13,12 @@ package struct STOMPAckToken: Hashable, Sendable {
     /// The `ack` header in 1.2, otherwise the `message-id`.
     package let identifier: String
     package let subscriptionID: String
+    /// Which of the connection's subscriptions it is: another one may have the id later.
+    package let generation: UInt64
 
-    package init(identifier: String, subscriptionID: String) {
+    package init(identifier: String, subscriptionID: String, generation: UInt64) {
         self.identifier = identifier
         self.subscriptionID = subscriptionID
+        self.generation = generation
     }
 }
