@@ -178,7 +178,10 @@ final class SSEEngine: Sendable {
     /// Begins to send what an earlier process has left.
     private func beginLeft(_ request: Request) {
         guard !state.withLock({ $0.isPaused }) else { return }
-        left?.begin(request.chain) { [self] request in
+        let checkSend = { @Sendable [check] (request: Request) throws(WaybillError) in
+            _ = try check.plan(ofSend: request)
+        }
+        left?.begin(request.chain, checking: checkSend) { [self] request in
             let timeout = request.command[.timeout]
             return try await answer(to: check.plan(ofSend: request), request, within: timeout)
         }

@@ -13,8 +13,8 @@ import WireCore
 /// | a response with 2xx | removed from the store, and reported |
 /// | an error that the interceptors retry | sent again, as they say |
 /// | the server cannot be reached | all wait, as the reconnection policy says |
-/// | any other error that may pass, an interceptor fails, or a token is missing | sent again after that wait; the others are sent before |
-/// | it has an option that this process does not know | waits for a process that knows it, and is reported once |
+/// | any other error that may pass, an interceptor fails or spoils it, or a token is missing | sent again after that wait; the others are sent before |
+/// | it has an option that this process does not know, or that no interceptor takes out | waits for a process that knows it, and is reported once |
 /// | any other error, or it has expired | given up, and reported |
 /// | the app disconnects or pauses | sent again after the next request, or when the pause is over |
 /// | the transport is shut down, or the policy has no further attempt | stays for the next transport |
@@ -48,16 +48,18 @@ final class SSELeftMessages: Sendable {
     ///
     /// - Parameters:
     ///   - chain: The interceptors of a provider; nil without any.
+    ///   - check: Throws the reason why a request can never be sent.
     ///   - send: Sends a request.
     func begin(
         _ chain: RequestChain?,
+        checking check: @escaping @Sendable (Request) throws(WaybillError) -> Void,
         _ send: @escaping @Sendable (Request) async throws -> Receipt
     ) {
-        guard !left.isEmpty else { return }
+        guard !left.isEmpty(for: chain) else { return }
         let work: Work = { [self] in
             // Without a result it was cancelled.
-            guard (try? await run(chain, send)) != nil else { return }
-            state.withLock { if case .running = $0 { $0 = left.isEmpty ? .idle : .ended } }
+            guard let isOver = try? await run(chain, checking: check, send) else { return }
+            state.withLock { if case .running = $0 { $0 = isOver ? .ended : .idle } }
         }
         state.withLock { state in
             switch state {
@@ -107,14 +109,23 @@ final class SSELeftMessages: Sendable {
         task?.cancel()
     }
 
+    /// Sends until there is nothing to do.
+    ///
+    /// - Returns: Whether the policy has no further attempt.
+    /// - Throws: `CancellationError`.
     private func run(
         _ chain: RequestChain?,
+        checking check: (Request) throws(WaybillError) -> Void,
         _ send: (Request) async throws -> Receipt
-    ) async throws {
+    ) async throws -> Bool {
+        func packet(_ message: StoredMessage, _ request: Request) throws(WaybillError) -> Request {
+            try check(request)
+            return request
+        }
         var schedule = ReconnectionSchedule(policy)
-        while !left.isEmpty {
+        while !left.isEmpty(for: chain) {
             var failure = WaybillError(.interceptorFailed, "an interceptor has failed")
-            for item in try await left.prepare(chain, packet: { $1 }) {
+            for item in try await left.prepare(chain, packet: packet) {
                 if case .failure(let error) = item.packet {
                     finish(item.message, error)
                     continue
@@ -131,12 +142,15 @@ final class SSELeftMessages: Sendable {
                     }
                 }
             }
-            guard !left.isEmpty else { return }
+            guard !left.isEmpty(for: chain) else { break }
             let cause = WaybillError(.connectionLost, failure.message, restating: failure)
             let (now, random) = (environment.clock.now, environment.random)
-            guard let delay = schedule.delay(after: cause, at: now, random: random) else { return }
+            guard let delay = schedule.delay(after: cause, at: now, random: random) else {
+                return true
+            }
             _ = try await Promise<Void>().value(within: delay, by: environment.clock)
         }
+        return false
     }
 
     /// Sends one message, as often as the interceptors say.

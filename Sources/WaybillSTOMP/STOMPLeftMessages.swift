@@ -13,7 +13,7 @@ import WireCore
 /// | RECEIPT | removed from the store, and reported |
 /// | ERROR that names its receipt or its destination, or it cannot be sent | given up, and reported |
 /// | an interceptor fails | waits for the next connection, and is reported |
-/// | it has an option that this process does not know | waits for a process that knows it, and is reported once |
+/// | it has an option that this process does not know, or that no interceptor takes out | waits for a process that knows it, and is reported once |
 /// | the connection ends before the answer | the next connection sends it again |
 /// | the server ends connections after it (``WireCore/ReplaySuspicion``) | it is sent alone, and then given up |
 final class STOMPLeftMessages: Sendable {

@@ -2,9 +2,9 @@ package import Waybill
 import WireCore
 
 #if canImport(FoundationEssentials)
-    import FoundationEssentials
+    package import FoundationEssentials
 #else
-    import Foundation
+    package import Foundation
 #endif
 
 /// The messages that an earlier process has left in a store, until they are sent.
@@ -12,8 +12,9 @@ import WireCore
 /// They are the requests of entries. The interceptors of a connection's provider run over them when that connection
 /// sends them.
 ///
-/// A message with an option that this process does not know stays in the store, for a program that knows it. That is
-/// reported once, and each later connection looks again.
+/// A message with an option that this process does not know stays in the store, for a program that knows it. So does one
+/// with an option of an app's own that no interceptor takes out. That is reported once, and each later connection looks
+/// again.
 package final class LeftMessages: Sendable {
     /// A message that is ready to be sent.
     package struct Prepared<Packet: Sendable>: Sendable {
@@ -32,13 +33,49 @@ package final class LeftMessages: Sendable {
     private let hasQualities: Bool
     /// The keys of the transport.
     private let keys: [OptionName]
+    private let now: @Sendable () -> Date
     private let state: Locked<State>
 
     private struct State: Sendable {
         /// The messages that are to be sent, in order.
         var waiting: [StoredMessage]
-        /// Those of them that were reported for an option that this process does not know.
-        var unknown: Set<StoredMessage.ID> = []
+        var kept = Kept()
+        /// The messages that were reported for their options.
+        var reported: Set<StoredMessage.ID> = []
+    }
+
+    /// What the last look at the messages has found: those that wait for a program that knows their options.
+    private struct Kept: Sendable {
+        var count = 0
+        /// ``Waybill/StoredKeys/generation`` at that look.
+        var generation = 0
+        /// Whether the transport has refused an option that other interceptors may take out.
+        var isRefused = false
+        /// The interceptors that have left it in; nil without any.
+        var chain: RequestChain?
+        /// The earliest expiry of the messages.
+        var expiry: Date?
+
+        mutating func add(_ message: StoredMessage) {
+            count += 1
+            if let end = message.expiry { expiry = min(expiry ?? end, end) }
+        }
+
+        mutating func noteRefused(_ chain: RequestChain?) {
+            isRefused = true
+            self.chain = chain?.withoutOriginal
+        }
+
+        /// Whether another look would find the same.
+        func holds(for chain: RequestChain?, at now: () -> Date) -> Bool {
+            guard generation == StoredKeys.generation else { return false }
+            if let expiry, expiry <= now() { return false }
+            guard isRefused else { return true }
+            guard let former = self.chain, let chain else {
+                return self.chain == nil && chain == nil
+            }
+            return former.isSame(as: chain)
+        }
     }
 
     /// - Parameters:
@@ -47,13 +84,16 @@ package final class LeftMessages: Sendable {
     ///   - hasQualities: Whether the protocol has qualities of service.
     ///   - keys: The keys of the options that the transport itself stores.
     ///   - events: Receives the reports.
+    ///   - now: Returns the time, which ends expiries.
     package init(
         _ messages: [StoredMessage],
         of store: any SessionStore,
         hasQualities: Bool,
         knowing keys: [OptionName],
-        reportingTo events: TransportEventSource
+        reportingTo events: TransportEventSource,
+        at now: @escaping @Sendable () -> Date = { Date() }
     ) {
+        self.now = now
         state = Locked(State(waiting: messages))
         self.keys = keys
         self.store = store
@@ -78,12 +118,18 @@ package final class LeftMessages: Sendable {
         }
     }
 
-    /// Whether no message is to be sent, but for those that wait for a program that knows their options.
-    package var isEmpty: Bool {
-        let (waiting, unknown) = state.withLock { ($0.waiting, $0.unknown) }
-        // The process may know an option by now.
-        return waiting.allSatisfy { unknown.contains($0.id) && !$0.isKnown(knowing: keys) }
+    /// Whether there is nothing to do for a provider, because each message waits for a program that knows its options.
+    ///
+    /// False if this process may know an option by now, or if a message has expired.
+    ///
+    /// - Complexity: O(1).
+    package func isEmpty(for chain: RequestChain?) -> Bool {
+        let (count, kept) = state.withLock { ($0.waiting.count, $0.kept) }
+        return count == 0 || count == kept.count && kept.holds(for: chain, at: now)
     }
+
+    /// The messages that are to be sent.
+    package var waiting: [StoredMessage] { state.withLock { $0.waiting } }
 
     // MARK: Before they are sent
 
@@ -99,27 +145,32 @@ package final class LeftMessages: Sendable {
         packet: (StoredMessage, Request) throws(WaybillError) -> Packet
     ) async throws -> [Prepared<Packet>] {
         var prepared: [Prepared<Packet>] = []
-        for message in state.withLock({ $0.waiting }) {
-            if let next = try await prepare(message, chain, packet) { prepared.append(next) }
+        var kept = Kept()
+        kept.generation = StoredKeys.generation
+        for message in waiting {
+            if let next = try await prepare(message, chain, packet, &kept) { prepared.append(next) }
         }
+        state.withLock { $0.kept = kept }
         return prepared
     }
 
     private func prepare<Packet>(
         _ message: StoredMessage,
         _ chain: RequestChain?,
-        _ packet: (StoredMessage, Request) throws(WaybillError) -> Packet
+        _ packet: (StoredMessage, Request) throws(WaybillError) -> Packet,
+        _ kept: inout Kept
     ) async throws -> Prepared<Packet>? {
         let stored: Request
-        do { stored = try message.request(at: Date(), knowing: keys) } catch {
-            guard error.code != .unsupported else {
-                let isNew = state.withLock { $0.unknown.insert(message.id).inserted }
-                return isNew ? keep(message, error) : nil
-            }
+        do { stored = try message.request(at: now()) } catch {
+            guard error.code != .unsupported else { return keep(message, error, &kept) }
             return Prepared(message: message, packet: .failure(error))
         }
         guard !message.isAdapted, var attempts = chain?.attempts(at: stored) else {
             let packet = Self.result(message, stored, packet)
+            if case .failure(let error) = packet, isForInterceptors(error) {
+                kept.noteRefused(chain)
+                return keep(message, error, &kept)
+            }
             return Prepared(message: message, request: stored, packet: packet)
         }
         while true {
@@ -141,6 +192,10 @@ package final class LeftMessages: Sendable {
                 // Once more without the option, if the provider allows that.
                 try await attempts.waitForRetry(after: error)
             } catch let error as WaybillError {
+                guard !isForInterceptors(error) else {
+                    kept.noteRefused(chain)
+                    return keep(message, error, &kept)
+                }
                 // If the message itself can be sent, that is the interceptors' fault, and others may do better.
                 guard case .failure = Self.result(message, stored, packet) else {
                     return keep(message, error)
@@ -148,6 +203,23 @@ package final class LeftMessages: Sendable {
                 return Prepared(message: message, packet: .failure(error))
             }
         }
+    }
+
+    /// Whether the transport has refused an option that is stored for the interceptors of another provider.
+    private func isForInterceptors(_ error: WaybillError) -> Bool {
+        guard error.code == .unsupported, let option = error.option else { return false }
+        return option.isStored && !keys.contains(option)
+    }
+
+    /// Leaves a message in the store, for a program that knows its options; reports it once.
+    private func keep<Packet>(
+        _ message: StoredMessage,
+        _ error: WaybillError,
+        _ kept: inout Kept
+    ) -> Prepared<Packet>? {
+        kept.add(message)
+        let isNew = state.withLock { $0.reported.insert(message.id).inserted }
+        return isNew ? keep(message, error) : nil
     }
 
     /// Leaves a message in the store, so that the next connection tries it again.

@@ -13,7 +13,8 @@ extension StoredMessage {
     ///
     /// - Parameter request: The request after the interceptors, whose quality of service and expiry are those of the
     ///   packet.
-    /// - Throws: `limitExceeded` if the options are too long to be stored; `invalidEntry` if two have the same name.
+    /// - Throws: `limitExceeded` if the options are too long to be stored; `invalidEntry` if several keys of
+    ///   this process have the name of one.
     package init(_ request: Request) throws(WaybillError) {
         let (sent, chain) = (request.command, request.chain)
         var request = request
@@ -39,10 +40,10 @@ extension StoredMessage {
 
     private static func refusal(_ error: StoredOptionsError) -> WaybillError {
         switch error {
-        case .sameName:
+        case .ambiguous(let option):
             WaybillError(
                 .invalidEntry,
-                "two options of the send are stored under the same name: nothing was sent"
+                "several keys of this program are stored as \(option): nothing was sent"
             )
         case .tooLong, .unknownFormat, .malformed:
             WaybillError(
@@ -81,10 +82,12 @@ extension StoredMessage {
         return error
     }
 
-    /// Whether this process knows all options of the message.
-    package func isKnown(knowing keys: [OptionName]) -> Bool {
-        var command = EntryCommand.send
-        return command.add(storedOptions, knowing: keys) == nil
+    /// Whether all options of the message are those of a transport, with values that this process knows.
+    ///
+    /// Another message may wait for a program that knows its options, or whose interceptors take them out.
+    package func isKnown(to keys: [OptionName]) -> Bool {
+        storedOptions.isEmpty
+            || options.allSatisfy { option in keys.contains { $0.knows(option) } }
     }
 
     /// Makes an expiry of what is left of a message's time.
@@ -95,15 +98,10 @@ extension StoredMessage {
 
     /// Makes the request again, with the rest of its time.
     ///
-    /// - Parameters:
-    ///   - now: The time.
-    ///   - keys: The keys of the transport.
+    /// - Parameter now: The time.
     /// - Returns: The request.
     /// - Throws: `timedOut` if the message has expired; `unsupported` if this process does not know one of its options.
-    package func request(
-        at now: Date,
-        knowing keys: [OptionName]
-    ) throws(WaybillError) -> Request {
+    package func request(at now: Date) throws(WaybillError) -> Request {
         var fields = Headers()
         for pair in headers where pair.count == 2 { fields.append(name: pair[0], value: pair[1]) }
         var command = EntryCommand.send(qos: quality)
@@ -112,7 +110,7 @@ extension StoredMessage {
             guard rest > 0 else { throw expiryError }
             command[.storedExpiry] = Self.expiry(rest)
         }
-        if let name = command.add(storedOptions, knowing: keys) { throw unknown(name) }
+        if let name = command.add(storedOptions) { throw unknown(name) }
         return Request(
             topic: topic,
             command: command,

@@ -7,6 +7,13 @@ import WaybillTesting
 import WireCore
 import WireTestSupport
 
+extension OptionName {
+    /// An option of an app's own.
+    fileprivate static let post = OptionKey<Bool>(stored: "test.post")
+    /// One that no other test uses, because the first use makes it known.
+    fileprivate static let latePost = OptionKey<Bool>(stored: "test.post.late")
+}
+
 /// POSTs whose requests are in a store. One that is there before the transport is made was left by another process.
 @Suite("Event stream transport: POSTs in a store", .inSimulation, .timeLimit(.minutes(30)))
 struct StoredPostTests {
@@ -154,6 +161,53 @@ struct StoredPostTests {
         server.clock.advance(by: .seconds(100_000))
         await untilQuiet()
         #expect(sent(server) == ["b"] && store.messages().map(\.options) == [unknown])
+        await transport.shutdown()
+    }
+
+    /// Takes an option of the app out.
+    private struct Taking: Interceptor {
+        let key: OptionKey<Bool>
+
+        func adapt(_ request: inout Request, context: InterceptorContext) async throws {
+            request.command[key] = nil
+        }
+    }
+
+    @Test("An option of the app's own waits for the provider whose interceptor takes it out")
+    func otherProvider() async throws {
+        _ = OptionName.post
+        let options = [StoredOption("test.post", .flag(true))]
+        _ = store.insert(
+            StoredMessage(topic: "messages", body: Array("a".utf8), qos: 1, options: options)
+        )
+        let server = HTTPServer([.open(Say.status(200))])
+        let (transport, provider) = try provider(server)
+        var events = transport.events.makeAsyncIterator()
+        try await provider.connect()
+        let failure = await take(to: .sendFailed, &events).last
+        #expect(failure?.error?.option == .post && failure?.error?.mayHaveArrived == true)
+        await untilQuiet()
+        #expect(sent(server) == [] && bodies == ["a"])
+        try await provider.intercepted(Taking(key: .post)).connect()
+        try await waitUntil { bodies == [] }
+        #expect(sent(server) == ["a"])
+        await transport.shutdown()
+    }
+
+    @Test("One whose option is known later is sent with the next request")
+    func knownLater() async throws {
+        let options = [StoredOption("test.post.late", .flag(true))]
+        _ = store.insert(
+            StoredMessage(topic: "messages", body: Array("a".utf8), qos: 1, options: options)
+        )
+        let server = HTTPServer([.open(Say.status(200))])
+        let (transport, provider) = try provider(server)
+        try await provider.connect()
+        await untilQuiet()
+        #expect(sent(server) == [] && bodies == ["a"])
+        try await provider.intercepted(Taking(key: .latePost)).connect()
+        try await waitUntil { bodies == [] }
+        #expect(sent(server) == ["a"])
         await transport.shutdown()
     }
 

@@ -10,13 +10,13 @@ import WaybillSession
     @Test("An expiry is a date, so that the time in the store counts")
     func expiry() throws {
         let message = StoredMessage(topic: "t", body: [], qos: 1, expiry: Self.start + 60)
-        let later = try message.request(at: Self.start + 20, knowing: [])
+        let later = try message.request(at: Self.start + 20)
         #expect(later.command[.storedExpiry] == .seconds(40))
         // A whole second at least, because 0 would mean that it is over.
-        let last = try message.request(at: Self.start + 59.5, knowing: [])
+        let last = try message.request(at: Self.start + 59.5)
         #expect(last.command[.storedExpiry] == .seconds(1))
         let error = #expect(throws: WaybillError.self) {
-            try message.request(at: Self.start + 60, knowing: [])
+            try message.request(at: Self.start + 60)
         }
         #expect(error?.code == .timedOut)
     }
@@ -31,14 +31,24 @@ import WaybillSession
             options: [StoredOption("test.unknown", .flag(true))]
         )
         let over = #expect(throws: WaybillError.self) {
-            try message.request(at: Self.start + 1, knowing: [])
+            try message.request(at: Self.start + 1)
         }
         #expect(over?.code == .timedOut)
         let unknown = #expect(throws: WaybillError.self) {
-            try message.request(at: Self.start - 1, knowing: [])
+            try message.request(at: Self.start - 1)
         }
         #expect(unknown?.code == .unsupported && unknown?.option?.description == "test.unknown")
-        #expect(!message.isKnown(knowing: []))
+        #expect(!message.isKnown(to: []))
+    }
+
+    @Test("An option whose name several keys have is refused before anything is stored")
+    func ambiguous() {
+        let keys = [OptionKey<Bool>(stored: "test.same"), OptionKey<Bool>(stored: "test.same")]
+        let command = EntryCommand.send(SendOption(keys[1], true))
+        let error = #expect(throws: WaybillError.self) {
+            try StoredMessage(Request(topic: "t", command: command))
+        }
+        #expect(error?.code == .invalidEntry && error?.topic == "t")
     }
 
     @Test("A name from a file is shown escaped and cut")
@@ -51,7 +61,7 @@ import WaybillSession
             options: [StoredOption(name, .text("secret"))]
         )
         let error = #expect(throws: WaybillError.self) {
-            try message.request(at: Self.start, knowing: [])
+            try message.request(at: Self.start)
         }
         let shown = "\(error.map { "\($0)" } ?? "") \(error?.option?.description ?? "")"
         #expect(shown.utf8.count < 1_000 && !shown.contains("secret"))

@@ -1,26 +1,50 @@
 import WireCore
 
 /// The keys that are made to be stored, by their names: what a later process finds in a store is a name.
-enum StoredKeys {
-    /// Nil for a name that several keys have: an app declares a key of a module again, or makes a key for each use.
-    private static let made = Locked<[WireName: OptionName?]>([:])
+package enum StoredKeys {
+    private struct State: Sendable {
+        /// Nil for a name that several keys have: an app declares a key of a module again, or makes a key for each use.
+        var keys: [WireName: OptionName?] = [:]
+        /// The number of names that several keys have.
+        var ambiguousCount = 0
+    }
+
+    private static let made = Locked(State())
 
     static func add(_ key: OptionName) {
         made.withLock { made in
             let name = WireName(key.text)
-            made.updateValue(made.keys.contains(name) ? nil : key, forKey: name)
+            guard let former = made.keys.updateValue(key, forKey: name) else { return }
+            made.keys.updateValue(nil, forKey: name)
+            if former != nil { made.ambiguousCount += 1 }
         }
+    }
+
+    /// Counts the changes of what names mean: a name is new, or no longer the name of one key.
+    package static var generation: Int {
+        made.withLock { $0.keys.count + $0.ambiguousCount }
     }
 
     /// Returns the key with a name.
     ///
-    /// - Parameters:
-    ///   - name: The name.
-    ///   - keys: The keys of the transport, which come first.
     /// - Returns: Nil if this process has made no key with that name, or several.
-    static func key(_ name: String, amongst keys: [OptionName]) -> OptionName? {
-        let known = keys.first { $0.text.hasSameBytes(as: name) }
-        return known ?? made.withLock { $0[WireName(name)] ?? nil }
+    static func key(_ name: String) -> OptionName? {
+        made.withLock { $0.keys[WireName(name)] ?? nil }
+    }
+
+    /// Whether several keys have the name of a stored key.
+    static func isAmbiguous(_ key: OptionName) -> Bool {
+        made.withLock { $0.ambiguousCount > 0 && $0.keys[WireName(key.text)] != .some(key) }
+    }
+}
+
+extension OptionName {
+    /// Whether the option is stored with a message.
+    package var isStored: Bool { coding != nil }
+
+    /// Whether a stored option is one of this key, with a value that the key can have.
+    package func knows(_ option: StoredOption) -> Bool {
+        StoredKeys.key(option.name) === self && coding?.box(self, option.value) != nil
     }
 }
 
@@ -39,15 +63,11 @@ extension EntryCommand {
 
     /// Adds stored options.
     ///
-    /// - Parameters:
-    ///   - options: The options.
-    ///   - keys: The keys of the transport.
     /// - Returns: The name of the first option whose name or value this process does not know; nil if it knows all.
-    package mutating func add(_ options: StoredOptions, knowing keys: [OptionName]) -> String? {
+    package mutating func add(_ options: StoredOptions) -> String? {
         var unknown: String?
         options.forEach { name, value in
-            guard let key = StoredKeys.key(name, amongst: keys),
-                let box = key.coding?.box(key, value)
+            guard let key = StoredKeys.key(name), let box = key.coding?.box(key, value)
             else {
                 unknown = unknown ?? name
                 return

@@ -80,6 +80,9 @@ extension Array: StorableOptionValue where Element == UInt8 {
 
 extension StorableOptionValue where Self: FixedWidthInteger {
     /// An integer, with the bits of the value.
+    ///
+    /// A `UInt` or `UInt64` above `Int64.max` has the bits of a negative number. A key that once had a signed type must
+    /// not get one of these types: a stored -1 would be read as the greatest number.
     public var storedValue: StoredOption.Value { .integer(Int64(truncatingIfNeeded: self)) }
 
     /// Takes an integer that the type can have.

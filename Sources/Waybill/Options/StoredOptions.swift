@@ -8,8 +8,8 @@ package enum StoredOptionsError: Error, Hashable, Sendable {
     case unknownFormat(UInt8)
     /// The bytes break the rules of their format.
     case malformed
-    /// Two options of one command have keys with the same name.
-    case sameName
+    /// Several keys of this process have the name of an option, so that a later process could not tell which one it is.
+    case ambiguous(OptionName)
 }
 
 /// The options of a stored message, encoded: what a store keeps in one column.
@@ -92,7 +92,7 @@ package struct StoredOptions: Hashable, Sendable {
     /// - Parameters:
     ///   - boxes: The options.
     ///   - isLeftOut: Whether an option is not stored all the same.
-    /// - Throws: `tooLong`, or `sameName`.
+    /// - Throws: `tooLong`, or `ambiguous`.
     init(
         _ boxes: [OptionBox],
         unless isLeftOut: (OptionName) -> Bool
@@ -104,6 +104,7 @@ package struct StoredOptions: Hashable, Sendable {
         var (byteCount, left) = (1, 0)
         for box in boxes {
             guard let value = value(of: box) else { continue }
+            guard !StoredKeys.isAmbiguous(box.name) else { throw .ambiguous(box.name) }
             byteCount += Self.byteCount(of: box.name.text, value)
             left += 1
         }
@@ -121,7 +122,8 @@ package struct StoredOptions: Hashable, Sendable {
                 if let next, !(name < next.name) { continue }
                 if let value = value(of: box) { next = (name, value) }
             }
-            guard let next else { throw .sameName }
+            // Each name is that of one key, so that there are as many.
+            guard let next else { break }
             append(next.name.text, next.value)
             last = next.name
             left -= 1

@@ -64,9 +64,12 @@ public struct RequestChain: Sendable {
     }
 
     /// The same chain, for a request that the transport makes by itself.
-    fileprivate var withoutOriginal: RequestChain {
+    package var withoutOriginal: RequestChain {
         RequestChain(interception)
     }
+
+    /// Whether both have the interceptors of the same provider.
+    package func isSame(as other: RequestChain) -> Bool { interception === other.interception }
 
     /// The attempts at the request that carries this chain.
     ///
