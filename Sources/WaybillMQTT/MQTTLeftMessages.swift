@@ -19,9 +19,11 @@ import WireCore
 /// | the server has it (PUBREC) | its PUBREL is sent | given up by ``MQTTSession``, and reported |
 /// | can be sent | PUBLISH with DUP | a new PUBLISH |
 /// | an interceptor fails, or makes what cannot be sent of what could be | waits for the next connection, and is reported | the same |
-/// | has an option that this process does not know | waits for a process that knows it, and is reported once | the same |
+/// | has an option that this process does not know, or that no interceptor takes out | waits for a process that knows it, and is reported once | the same |
 /// | cannot be sent, QoS 2 | PUBREL ends its exchange; given up, and reported | given up, and reported |
 /// | cannot be sent, QoS 1 | given up, and reported | the same |
+///
+/// The server may have the exchange of a message of QoS 2 that waits, so no other message gets its packet identifier.
 final class MQTTLeftMessages: Sendable {
     typealias Prepared = LeftMessages.Prepared<MQTTOutgoingMessage>
 
@@ -75,7 +77,10 @@ final class MQTTLeftMessages: Sendable {
                 guard !isReleased(message) else { return true }
                 let identifier = MQTTOutgoingMessage.reservedIdentifier(message.id)
                 // An earlier message with the identifier of a released one has ended. Only its removal was not stored.
-                guard let next = last[identifier], next > message.id else { return false }
+                guard let next = last[identifier], next > message.id,
+                    // Or it waits for a program that knows its options, and has kept no identifier in a lost session.
+                    message.isKnown(to: OptionName.stored)
+                else { return false }
                 store.remove(message.id)
                 return true
             }
@@ -163,10 +168,12 @@ final class MQTTLeftMessages: Sendable {
         continues: Bool,
         at now: WireInstant
     ) -> [@Sendable () -> Void] {
-        guard core.isConnected, !prepared.isEmpty else { return [] }
+        guard core.isConnected else { return [] }
         left.take(Set(prepared.map(\.message.id)))
         var calls: [@Sendable () -> Void] = []
         let restores = keepsExchanges && continues
+        let kept = restores ? left.waiting.filter { $0.qos == 2 }.map(\.id) : []
+        core.keepIdentifiers(of: kept)
         for item in prepared {
             let message = item.message
             switch item.packet {

@@ -102,6 +102,31 @@ import WireTestSupport
         #expect(!harness.client.hasMessagesUnderWay)
     }
 
+    @Test("The identifier of a message that waits outside of the session is given to no other")
+    func kept() throws {
+        var harness = try start()
+        harness.client.keepIdentifiers(of: [1])
+        #expect(!harness.client.isFree(0x8001) && harness.client.isFree(2))
+        try harness.client.publish(
+            message(.exactlyOnce, 0x8001),
+            call: Call(1),
+            at: harness.now
+        )
+        #expect(harness.sent == [packet(.exactlyOnce, 0x8001, 1)])
+        // A later process could not continue an exchange whose identifier does not follow from the number.
+        harness.receive(.pubrec(.ack(1)))
+        #expect(harness.steps == [])
+        #expect(harness.sent == [.pubrel(.ack(1))])
+        harness.receive(.pubcomp(.ack(1)))
+        harness.client.keepIdentifiers(of: [])
+        try harness.client.publish(
+            message(.exactlyOnce, 0x8001),
+            call: Call(2),
+            at: harness.now
+        )
+        #expect(harness.sent == [packet(.exactlyOnce, 0x8001, 0x8001)])
+    }
+
     @Test("A refused message needs no storage")
     func refused() throws {
         var harness = try start()

@@ -260,6 +260,84 @@ struct StoredEntryTests {
         await transport.shutdown()
     }
 
+    @Test("An option of the app's own waits for the provider whose interceptor takes it out")
+    func otherProvider() async throws {
+        _ = OptionName.priority
+        let options = [StoredOption("test.priority", .integer(7))]
+        _ = store.insert(StoredMessage(topic: "a", body: [0x78], qos: 1, options: options))
+        let others = [1, 2].map { _ in script(isPresent: true, .expect(("E0 00" as Hex).bytes)) }
+        let last = script(
+            isPresent: true,
+            .expect(publish("a", 0x8001, isDuplicate: true, "rank", "7")),
+            .reply(puback(0x8001))
+        )
+        let (transport, provider) = try client(others + [last], nil)
+        var events = transport.events.makeAsyncIterator()
+        try await provider.connect()
+        let failure = await take(to: .sendFailed, &events).last
+        #expect(failure?.error?.option == .priority && failure?.error?.mayHaveArrived == true)
+        try await provider.disconnect()
+        let leaving = provider.intercepted(Spoiler { _ in })
+        try await leaving.connect()
+        try await leaving.disconnect()
+        #expect(store.messages().map(\.options) == [options])
+        let later = await take(to: .disconnected, &events) + take(to: .disconnected, &events)
+        #expect(later.allSatisfy { $0.kind != .sendFailed })
+        try await provider.intercepted(Ranking { .priority }).connect()
+        try await waitUntil { store.messages().isEmpty || last.failures != [] }
+        #expect(others.allSatisfy { $0.failures == [] } && last.failures == [])
+        await transport.shutdown()
+    }
+
+    /// Stores and removes messages until the next one has the packet identifier of the first.
+    private func useUpNumbers() {
+        for _ in 1..<0x8000 {
+            store.remove(store.insert(StoredMessage(topic: "", body: [], qos: 1)))
+        }
+    }
+
+    @Test("No other message gets the packet identifier of one of QoS 2 that waits")
+    func keptIdentifier() async throws {
+        let unknown = [StoredOption("of a later version", .flag(true))]
+        _ = store.beginSession("c")
+        _ = store.insert(StoredMessage(topic: "b", body: [0x78], qos: 2, options: unknown))
+        useUpNumbers()
+        let next = script(
+            isPresent: true,
+            .expect(publish("t", 1, qos: 2, nil)),
+            .reply(("50 02 0001" as Hex).bytes),
+            .expect(("62 02 0001" as Hex).bytes),
+            .reply(("70 02 0001" as Hex).bytes)
+        )
+        let (transport, provider) = try client([next], nil)
+        try await provider.request(.send(topic: "t", body: .bytes([0x78]), qos: .exactlyOnce))
+        try await waitUntil { store.messages().count == 1 || next.failures != [] }
+        #expect(next.failures == [] && store.messages().map(\.topic) == ["b"])
+        await transport.shutdown()
+    }
+
+    @Test("A message that waits stays, although a later one with its packet identifier is released")
+    func sameIdentifier() async throws {
+        let unknown = [StoredOption("of a later version", .flag(true))]
+        _ = store.beginSession("c")
+        _ = store.insert(StoredMessage(topic: "b", body: [0x78], qos: 2, options: unknown))
+        useUpNumbers()
+        var released = StoredMessage(topic: "a", body: [0x78], qos: 2)
+        released.stage = .released
+        #expect(store.insert(released) == 0x8001)
+        let next = script(
+            isPresent: true,
+            .expect(("62 02 8001" as Hex).bytes),
+            .reply(("70 02 8001" as Hex).bytes)
+        )
+        let (transport, provider) = try client([next], nil)
+        #expect(store.messages().map(\.topic) == ["b", "a"])
+        try await provider.connect()
+        try await waitUntil { store.messages().count == 1 || next.failures != [] }
+        #expect(next.failures == [] && store.messages().map(\.topic) == ["b"])
+        await transport.shutdown()
+    }
+
     @Test("An exchange of QoS 2 whose option is not known waits, and ends with PUBREL if it can")
     func unknownExchange() async throws {
         let unknown = [StoredOption("of a later version", .flag(true))]

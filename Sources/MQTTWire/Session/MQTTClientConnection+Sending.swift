@@ -298,6 +298,11 @@ extension MQTTClientConnection {
         exchanges.restore(message, isReleased: isReleased, call: call)
     }
 
+    /// Keeps the packet identifiers of stored messages that wait outside of the session, and no others from now on.
+    package mutating func keepIdentifiers(of storedNumbers: [UInt64]) {
+        exchanges.session.keepIdentifiers(of: storedNumbers)
+    }
+
     /// Whether no earlier message has the packet identifier of a stored message.
     package func isFree(_ storedNumber: UInt64) -> Bool { exchanges.session.isFree(storedNumber) }
 

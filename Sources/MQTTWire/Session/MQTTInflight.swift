@@ -87,15 +87,19 @@ package struct MQTTInflight: Sendable {
     private var places: [Entry?]
     /// The exchanges with reserved identifiers.
     private var reserved: [UInt16: Entry] = [:]
+    /// The identifiers of stored messages that wait outside of the session: the server may have their exchanges.
+    private var kept: Set<UInt16> = []
     private var lastIdentifier: UInt16 = 0
     /// The last identifier that an exchange may choose; those from ``firstReserved`` on may belong to stored messages.
     private let lastFree: UInt16
     /// The number of exchanges of rejected messages.
     package private(set) var rejectedCount: UInt16 = 0
+    /// As many as there are identifiers at most.
+    private var openCount: UInt16 = 0
     private var lastSequence: UInt64 = 0
 
     /// The number of open exchanges, with those of rejected messages.
-    package private(set) var count = 0
+    package var count: Int { Int(openCount) }
 
     /// The first identifier of stored messages.
     static let firstReserved: UInt16 = 0x8000
@@ -173,7 +177,7 @@ package struct MQTTInflight: Sendable {
             sequence: lastSequence
         )
         entry.lastsUntil = entry.message?.lastsUntil
-        count += 1
+        openCount += 1
         guard !isReserved(identifier) else {
             reserved[identifier] = entry
             return identifier
@@ -193,7 +197,7 @@ package struct MQTTInflight: Sendable {
     package mutating func end(_ packetIdentifier: UInt16) -> Entry? {
         guard !isReserved(packetIdentifier) else {
             guard let entry = reserved.removeValue(forKey: packetIdentifier) else { return nil }
-            count -= 1
+            openCount -= 1
             if case .rejected = entry.exchange { rejectedCount -= 1 }
             return entry
         }
@@ -201,7 +205,7 @@ package struct MQTTInflight: Sendable {
         let place = place(of: packetIdentifier)
         if key.kind.isRejected { rejectedCount -= 1 }
         keys[place] = nil
-        count -= 1
+        openCount -= 1
         return places[place].take()
     }
 
@@ -245,7 +249,7 @@ package struct MQTTInflight: Sendable {
                 requests.append(entry)
                 keys[index] = nil
                 places[index] = nil
-                count -= 1
+                openCount -= 1
             }
         }
         for identifier in reserved.keys { reserved[identifier]?.noteEndOfConnection() }
@@ -275,8 +279,8 @@ package struct MQTTInflight: Sendable {
 
     /// Whether an exchange can begin.
     ///
-    /// The identifier of a rejected message may never be free, so another message does not wait for it. It gets any
-    /// that is free.
+    /// The identifier of a rejected message, or of one that waits outside of the session, may never be free. So another
+    /// message does not wait for it, and gets any that is free.
     ///
     /// - Parameter stored: The identifier of a stored message; nil for any that is free.
     /// - Returns: False if that is in use, or if all are.
@@ -287,7 +291,12 @@ package struct MQTTInflight: Sendable {
     }
 
     /// Whether a stored message can have its own identifier.
-    private func isFree(_ stored: UInt16) -> Bool { reservesIdentifiers && reserved[stored] == nil }
+    func isFree(_ stored: UInt16) -> Bool {
+        reservesIdentifiers && reserved[stored] == nil && !kept.contains(stored)
+    }
+
+    /// Keeps the identifiers of stored messages that wait outside of the session, and no others from now on.
+    mutating func keep(_ identifiers: Set<UInt16>) { kept = identifiers }
 
     /// Notes what is known of a message at the end of a connection.
     ///

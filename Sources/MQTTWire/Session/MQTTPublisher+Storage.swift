@@ -21,7 +21,9 @@ extension MQTTPublisher {
         guard inflight.reservesIdentifiers, inflight.kind(identifier) == .publishExactlyOnce else {
             return nil
         }
-        return inflight.entry(identifier)?.message?.storedNumber
+        // Nor does it without the message's own identifier, whose PUBREL would end another exchange.
+        let message = inflight.entry(identifier)?.message
+        return message?.reservedIdentifier == identifier ? message?.storedNumber : nil
     }
 
     /// Gives the exchange of a stored message another call, or withdraws the message if it was never sent.

@@ -37,7 +37,12 @@ package struct MQTTSessionState: Sendable {
 
     /// Whether no earlier message has the packet identifier of a stored message.
     package func isFree(_ storedNumber: UInt64) -> Bool {
-        publisher.inflight.canBegin(as: MQTTOutgoingMessage.reservedIdentifier(storedNumber))
+        publisher.inflight.isFree(MQTTOutgoingMessage.reservedIdentifier(storedNumber))
+    }
+
+    /// Keeps the packet identifiers of stored messages that wait outside of the session, and no others from now on.
+    package mutating func keepIdentifiers(of storedNumbers: [UInt64]) {
+        publisher.inflight.keep(Set(storedNumbers.map(MQTTOutgoingMessage.reservedIdentifier)))
     }
 
     /// Whether no message is in flight, queued or incomplete, and no call is waiting to be told.
