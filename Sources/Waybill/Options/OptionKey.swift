@@ -67,10 +67,15 @@ public final class OptionKey<Value: Hashable & Sendable>: OptionName, @unchecked
     ///
     /// Other options concern the caller and the present connection, and are not stored.
     ///
-    /// A store keeps the name, so a name in use must not change, and no two stored keys of a program have the same
-    /// one. A later process knows the option once it has used the key, so use the key of an option of your own before
-    /// the transport connects; an interceptor that reads it does. Until then the message stays in the store, `sendFailed`
-    /// reports it once, and it is not sent.
+    /// A store keeps the name, so a name in use must not change. No two stored keys of a program, with those of the modules,
+    /// have the same one: a send with such an option fails with `invalidEntry` before it is stored.
+    ///
+    /// A later process knows the option once it has used the key. A static constant is made at its first use, and a
+    /// transport looks at its store when it connects, before any send. An interceptor that reads the option after
+    /// `guard request.command.kind == .send` is too late for that. So use the key before the transport connects:
+    /// `_ = OptionName.priority`. Until then the message stays in the store, `sendFailed` reports it once, and it is not
+    /// sent; the next connection looks again. So it is if the provider that connects has no interceptor that takes the
+    /// option out.
     ///
     /// - Parameters:
     ///   - name: The name as an app writes it.
