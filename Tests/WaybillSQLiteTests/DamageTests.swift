@@ -85,11 +85,13 @@ import WireTestSupport
         #expect(reason(temporary) == .notAStore)
     }
 
-    @Test("A file of a newer version is refused")
+    @Test("A file of a newer version is refused, and left as it is")
     func newer() throws {
         let temporary = try TemporaryStore.filled()
         temporary.execute("PRAGMA user_version = 8")
+        let before = try temporary.contents()
         #expect(reason(temporary) == .newerVersion)
+        #expect(try temporary.contents() == before)
         temporary.execute("PRAGMA user_version = 7")
         #expect(try temporary.open().messages().count == 200)
     }
