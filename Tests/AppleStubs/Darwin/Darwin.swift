@@ -108,7 +108,10 @@ public func write(_ fd: Int32, _ buf: UnsafeRawPointer!, _ nbyte: Int) -> Int { 
 public func exit(_ status: Int32) -> Never { fatalError("stand-in") }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
-public var errno: Int32 { 0 }
+public var errno: Int32 {
+    get { 0 }
+    set {}
+}
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public var EINTR: Int32 { 4 }

@@ -29,6 +29,9 @@ public var SEEK_END: Int32 { 2 }
 public var ENOENT: Int32 { 2 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var EIO: Int32 { 5 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public var EISDIR: Int32 { 21 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
