@@ -260,7 +260,10 @@ let package = Package(
         tests("STOMPWireTests", ["STOMPWire", "WireCore", "WireTestSupport"]),
         tests(
             "WaybillTests",
-            ["Waybill", "WaybillTesting", "TransportTestSupport", "WireCore", "WireTestSupport"]
+            [
+                "Waybill", "WaybillMQTT", "WaybillSSE", "WaybillTesting", "TransportTestSupport",
+                "WireCore", "WireTestSupport",
+            ]
         ),
         tests(
             "WaybillLinkTests",

@@ -13,7 +13,7 @@ enum News: Equatable, Sendable {
     static let router = MessageRouter<News>()
         .event("message", News.headline)
         .event("prices", News.prices)
-        .otherwise { .unknown(type: $0.details?.eventType ?? "message") }
+        .otherwise { .unknown(type: $0[.eventType] ?? "message") }
 }
 
 @Suite("Coming from EventSource", .inSimulation, .timeLimit(.minutes(30)))

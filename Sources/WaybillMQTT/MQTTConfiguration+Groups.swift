@@ -17,7 +17,7 @@ extension MQTTConfiguration {
         public var store: (any SessionStore)?
         /// How long messages without a listener are kept for a later one, where the server keeps the session.
         ///
-        /// ``Waybill/LateDeliveryPolicy/off`` drops them.
+        /// ``LateDeliveryPolicy/off`` drops them.
         public var lateDelivery: LateDeliveryPolicy
 
         /// Makes a group; each parameter has the meaning of the property of the same name.

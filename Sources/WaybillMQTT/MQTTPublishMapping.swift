@@ -133,9 +133,7 @@ enum MQTTPublishMapping {
 
     /// Notes the numbers of the app's choice that a received message matched.
     static func name(_ message: inout Message, _ identifiers: [UInt32]) {
-        var details = message.details ?? Message.Details()
-        details.subscriptionIdentifiers = identifiers
-        message.details = details
+        message[.subscriptionIdentifiers] = identifiers
     }
 
     static func message(_ publish: MQTTPublish) -> Message {
@@ -149,11 +147,11 @@ enum MQTTPublishMapping {
             )
         }
         let properties = publish.properties
-        var details = Message.Details()
-        details.responseTopic = properties.responseTopic
-        details.correlationData = properties.correlationData
-        details.expiry = properties.messageExpiryInterval.map { .seconds(Int64($0)) }
-        details.isText = properties.payloadFormatIndicator.map { $0 == 1 }
+        var values = KeyedValues()
+        values[.responseTopic] = properties.responseTopic
+        values[.correlationData] = properties.correlationData
+        values[.expiry] = properties.messageExpiryInterval.map { .seconds(Int64($0)) }
+        values[.payloadFormat] = properties.payloadFormatIndicator.map { $0 == 1 ? .text : .bytes }
         return Message(
             topic: publish.topic,
             body: Payload(publish.payload),
@@ -162,7 +160,7 @@ enum MQTTPublishMapping {
             qos: MQTTMapping.quality(publish.qos),
             isRetained: publish.isRetained,
             isDuplicate: publish.isDuplicate,
-            details: details == Message.Details() ? nil : details
+            values: values
         )
     }
 }

@@ -140,7 +140,7 @@ final class MockPeer: Sendable {
             do {
                 let receipt = try await self.answer(outcome, connect)
                 self.reporter.events.report(
-                    .connected(to: nil, since: begun, isResumed: receipt.isSessionPresent)
+                    .connected(to: nil, since: begun, isResumed: receipt[.sessionPresence] ?? false)
                 )
                 return receipt
             } catch {

@@ -51,7 +51,7 @@ struct MockReporter: Sendable {
         switch request.command.code {
         case .connect:
             states.report(.connected)
-            let isResumed = receipt.isSessionPresent
+            let isResumed = receipt[.sessionPresence] ?? false
             events.report(.connected(to: nil, since: begun, isResumed: isResumed))
         case .disconnect: reportDisconnected(nil)
         case .send:

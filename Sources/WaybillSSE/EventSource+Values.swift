@@ -22,7 +22,7 @@ extension EventSource {
         public let lastEventID: String
 
         init(_ message: Message) {
-            type = message.details?.eventType ?? "message"
+            type = message[.eventType] ?? "message"
             data = message.text ?? ""
             lastEventID = message.id?.description ?? ""
         }

@@ -215,11 +215,7 @@ final class SSEConnection: Sendable {
                 continue
             }
             var message = SSEMapping.message(arrivals, index, topic: topic, copiedBy: &copier)
-            if isNumbered {
-                var details = message.details ?? Message.Details()
-                details.serial = observers.makeSerial()
-                message.details = details
-            }
+            if isNumbered { message[.serial] = observers.makeSerial() }
             if let last = noted {
                 let id = arrivals.lastEventID(at: index)
                 if !id.hasSameBytes(as: last) {

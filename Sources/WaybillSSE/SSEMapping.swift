@@ -20,9 +20,9 @@ package enum SSEMapping {
             ?? Payload(arrivals.repairedText(at: index))
         let name = id.isEmpty ? nil : Message.ID(.text(WireName(id)))
         guard type != "message" else { return .plain(topic, body, id: name) }
-        var details = Message.Details()
-        details.eventType = type
-        return Message(topic: topic, body: body, id: name, details: details)
+        var values = KeyedValues()
+        values[.eventType] = type
+        return Message(topic: topic, body: body, id: name, values: values)
     }
 
     /// A response as a receipt with a reply.

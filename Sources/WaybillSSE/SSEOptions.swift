@@ -9,6 +9,16 @@ extension OptionName {
     public static let lastEventID = OptionKey<String>("lastEventID")
 }
 
+// Keys of messages.
+extension OptionName {
+    /// The event type of a message; nil for `message`, the type of events that name none.
+    public static var eventType: OptionKey<String> { streamEventType }
+    /// Orders a message among the messages and stream events of its transport; later ones have higher serials.
+    ///
+    /// Only while the transport has an observer of stream events.
+    public static let serial = OptionKey<UInt64>("serial")
+}
+
 extension SendOption {
     /// The HTTP method, such as `PUT`; without it `POST`.
     public static func method(_ name: String) -> Self { Self(.method, name) }

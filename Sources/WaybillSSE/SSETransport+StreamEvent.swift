@@ -4,7 +4,7 @@ import WireCore
 extension SSETransport {
     /// An opening or a comment of an event stream, which is not one of its events.
     ///
-    /// Stream events and messages (``Waybill/Message/Details/serial``) of a transport have increasing serials.
+    /// Stream events and messages (`message[.serial]`) of a transport have increasing serials.
     public enum StreamEvent: Sendable {
         /// The stream is open, for the first time or after a lost connection.
         case opened(topic: String, EventStreamResponse, serial: UInt64)

@@ -252,9 +252,9 @@ package enum STOMPMapping {
 
     static func message(_ frame: STOMPFrame, isAcknowledged: Bool) -> Message {
         let list = frame.headers.list
-        var details = Message.Details()
-        details.responseTopic = list.first(replyTo)
-        details.correlationData = list.first(correlationID).map { Array($0.utf8) }
+        var values = KeyedValues()
+        values[.responseTopic] = list.first(replyTo)
+        values[.correlationData] = list.first(correlationID).map { Array($0.utf8) }
         return Message(
             topic: frame.headers.destination ?? "",
             body: Payload(frame.body),
@@ -264,7 +264,7 @@ package enum STOMPMapping {
             // RabbitMQ and ActiveMQ both send this header.
             isDuplicate: list.first("redelivered") == "true",
             id: frame.headers.messageID.map { Message.ID(.text(WireName($0))) },
-            details: details == Message.Details() ? nil : details
+            values: values
         )
     }
 

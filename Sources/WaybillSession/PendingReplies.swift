@@ -147,7 +147,7 @@ package final class PendingReplies: Sendable {
     ///     a whole message.
     package func take(_ message: Message, longerThan limit: Int? = nil) {
         let waiter = state.withLock { state -> Waiter? in
-            let carried = message.details?.correlationData
+            let carried = message[.correlationData]
             guard let correlation = carried.flatMap({ Payload($0).text }),
                 let waiter = remove(correlation, &state)
             else {

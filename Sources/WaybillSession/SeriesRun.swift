@@ -191,7 +191,7 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
                 lifecycle?.ended(connection, to: route, of: number, cause)
             }
             onAcceptance()
-            let isResumed = Connection.hasServerSessions ? receipt.isSessionPresent : nil
+            let isResumed = Connection.hasServerSessions ? receipt[.sessionPresence] ?? false : nil
             reporter.noteConnected(entry, isResumed: isResumed)
             try await connection.resume(receipt)
             try await takeOver(connection, to: route)

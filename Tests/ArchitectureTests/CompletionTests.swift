@@ -24,7 +24,12 @@ import Testing
 
     /// What `Waybill` only names, for errors and for `UnsupportedPolicy`.
     private static let namedAlone: Set<String> = [
-        "qos", "headers", "contentType", "severalTopics", "authenticator",
+        "qos", "headers", "contentType", "severalTopics",
+    ]
+
+    /// The types that a module of a transport extends by what its protocol adds to answers.
+    private static let answers: Set<String> = [
+        "Message", "Receipt", "WaybillError", "MessageRouter", "Messages", "Provider",
     ]
 
     private static func texts(of module: String) throws -> [String] {
@@ -116,14 +121,69 @@ import Testing
         }
     }
 
+    /// The public types of a module, and the public members that it adds to answers.
+    private static func answers(of module: String) throws -> Set<String> {
+        var names: Set<String> = []
+        for text in try texts(of: module) {
+            var isInside = false
+            for line in text.split(separator: "\n").map(String.init) {
+                let type =
+                    #/public (?:final |indirect )?(?:struct|class|enum|actor|protocol) (\w+)/#
+                if let found = line.prefixMatch(of: type) { names.insert(String(found.1)) }
+                if let start = line.prefixMatch(of: #/extension (\w+)/#) {
+                    isInside = answers.contains(String(start.1))
+                }
+                if isInside, let found = line.firstMatch(of: #/\bpublic (?:var|func) (\w+)/#) {
+                    names.insert(String(found.1))
+                }
+                if line.hasPrefix("}") || line.hasPrefix("extension ") && line.hasSuffix("}") {
+                    isInside = false
+                }
+            }
+        }
+        return names
+    }
+
+    @Test("What only one protocol has in its answers is with its transport", arguments: transports)
+    func inbound(transport: String) throws {
+        let own: [String: Set<String>] = [
+            "WaybillMQTT": [
+                "MQTTReason", "MQTTConnack", "LateDeliveryPolicy", "mqttReason", "connack",
+                "isSessionPresent", "clientIdentifier",
+            ],
+            "WaybillSTOMP": ["STOMPServerError"],
+            "WaybillSSE": ["event", "EventStreamResponse"],
+        ]
+        let expected = try #require(own[transport])
+        let found = try Self.answers(of: transport)
+        #expect(found.isSuperset(of: expected), "\(expected.subtracting(found).sorted())")
+        for other in try Self.modules(importing: transport).subtracting([transport]) {
+            #expect(try Self.answers(of: other).isDisjoint(with: expected), "\(other)")
+        }
+    }
+
+    @Test("No public name of Waybill begins with the name of a protocol")
+    func unnamed() throws {
+        let named = try Self.texts(of: "Waybill").flatMap { text in
+            text.split(separator: "\n").map(String.init).filter { line in
+                line.contains(
+                    #/\bpublic [\w() ]*(?:struct|class|enum|actor|protocol|func|var|let|typealias) (?i:mqtt|stomp|sse)\w*/#
+                )
+            }
+        }
+        #expect(named == [])
+    }
+
     @Test("What each transport adds is found")
     func found() throws {
         let mqtt = try Self.names(in: "WaybillMQTT")
         #expect(mqtt.isSuperset(of: ["retained", "noLocal", "will", "reasonCode", "drainTimeout"]))
+        #expect(mqtt.isSuperset(of: ["subscriptionIdentifiers", "expiry", "authenticator"]))
         let stomp = try Self.names(in: "WaybillSTOMP")
         #expect(stomp.isSuperset(of: ["receipt", "ackMode", "transaction", "begin", "commit"]))
         #expect(stomp.isSuperset(of: ["contentLength", "identifier"]))
         let eventStreams = try Self.names(in: "WaybillSSE")
         #expect(eventStreams.isSuperset(of: ["method", "eventTypes", "lastEventID"]))
+        #expect(eventStreams.isSuperset(of: ["eventType", "serial"]))
     }
 }

@@ -12,8 +12,7 @@ import Testing
     }
 
     private static let policies = [
-        "LateDeliveryPolicy", "OfflinePolicy", "ReconnectionPolicy", "TLSOptions",
-        "WebSocketOptions", "FailoverOptions",
+        "OfflinePolicy", "ReconnectionPolicy", "TLSOptions", "WebSocketOptions", "FailoverOptions",
     ]
 
     static let places: [Place] =
@@ -23,6 +22,7 @@ import Testing
                 type: "ProviderConfiguration"
             ),
             Place(file: "Waybill/Provider/RetryPolicy.swift", type: "RetryPolicy"),
+            Place(file: "WaybillMQTT/LateDeliveryPolicy.swift", type: "LateDeliveryPolicy"),
             Place(file: "WaybillMQTT/MQTTRedirectPolicy.swift", type: "MQTTRedirectPolicy"),
             Place(file: "WaybillMQTT/AdaptiveKeepAlive.swift", type: "AdaptiveKeepAlive"),
         ]

@@ -47,7 +47,7 @@ struct EventStreamServerTests {
         let client = try EventStreamClient(server) { $0.reconnection = .never }
         let heard = try await client.messages(.listen("/echo", body: "one\ntwö\n three"))
         #expect(heard.map(\.text) == ["one", "twö", " three"])
-        #expect(heard.allSatisfy { $0.details?.eventType == "line" })
+        #expect(heard.allSatisfy { $0[.eventType] == "line" })
         await client.transport.shutdown()
     }
 

@@ -71,7 +71,7 @@ struct NchanTests {
         let client = try EventStreamClient(server)
         let heard = try await client.messages(.listen("/events/\(channel)"), first: 3)
         #expect(heard.map(\.text) == ["plain", "one\ntwo\n\nfour", "größer"])
-        #expect(heard.map { $0.details?.eventType } == [nil, "note", "note"])
+        #expect(heard.map { $0[.eventType] } == [nil, "note", "note"])
         let notes = try await client.messages(
             .listen("/events/\(channel)", [.eventTypes(["note"])]),
             first: 2

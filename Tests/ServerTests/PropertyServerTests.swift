@@ -97,10 +97,10 @@ struct PropertyServerTests {
         let message = try #require(try await take(1, messages).first)
         #expect(message.text == "é" && message.contentType == "text/plain")
         #expect(message.headers == ["k": "v", "k": "w"])
-        #expect(message.details?.isText == true)
-        #expect(message.details?.responseTopic == "r")
-        #expect(message.details?.correlationData == [0, 1, 255])
-        let expiry = try #require(message.details?.expiry)
+        #expect(message[.payloadFormat] == .text)
+        #expect(message[.responseTopic] == "r")
+        #expect(message[.correlationData] == [0, 1, 255])
+        let expiry = try #require(message[.expiry])
         #expect(expiry <= .seconds(600) && expiry > .seconds(300))
         await transport.shutdown()
     }
@@ -128,10 +128,10 @@ struct PropertyServerTests {
         let message = try #require(try await take(1, messages).first)
         #expect(message.text == "gone" && message.contentType == "text/plain")
         #expect(message.headers == ["k": "v"])
-        #expect(message.details?.isText == true)
-        #expect(message.details?.responseTopic == "r")
-        #expect(message.details?.correlationData == [1, 2])
-        #expect(message.details?.expiry != nil)
+        #expect(message[.payloadFormat] == .text)
+        #expect(message[.responseTopic] == "r")
+        #expect(message[.correlationData] == [1, 2])
+        #expect(message[.expiry] != nil)
         await transport.shutdown()
         await watcher.shutdown()
     }
@@ -220,7 +220,7 @@ struct PropertyServerTests {
             }
             let heard = try await take(2, chosen)
             #expect(heard.map(\.text) == ["a/1", "b/1"])
-            #expect(heard.map { $0.details?.subscriptionIdentifiers } == [[4_242], [4_242]])
+            #expect(heard.map { $0[.subscriptionIdentifiers] } == [[4_242], [4_242]])
         }
         let both = try await provider.messages(
             .subscribe(topics: ["\(root)/c", "\(root)/d"], qos: .atLeastOnce)

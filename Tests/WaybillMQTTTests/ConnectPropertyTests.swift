@@ -260,12 +260,9 @@ struct ConnectPropertyTests {
         let message = try #require(try await take(1, messages).first)
         #expect(message.text == "x" && message.contentType == "text/plain")
         #expect(message.headers == ["k": "v", "k": "w"])
-        var details = Message.Details()
-        details.isText = true
-        details.expiry = .seconds(90)
-        details.responseTopic = "r"
-        details.correlationData = [1, 2]
-        #expect(message.details == details)
+        #expect(message[.payloadFormat] == .text && message[.expiry] == .seconds(90))
+        #expect(message[.responseTopic] == "r" && message[.correlationData] == [1, 2])
+        #expect(message[.subscriptionIdentifiers] == nil)
         await transport.shutdown()
         await fixture.end(watcher)
     }
@@ -432,7 +429,7 @@ struct ConnectPropertyTests {
             )
         }
         let heard = try await take(3, messages)
-        #expect(heard.map { $0.details?.isText } == [true, false, nil])
+        #expect(heard.map { $0[.payloadFormat] } == [.text, .bytes, nil])
         await fixture.end(transport)
     }
 }

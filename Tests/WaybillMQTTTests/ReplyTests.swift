@@ -338,7 +338,7 @@ struct ReplyTests {
         try await provider.request(.command(command, topic: "t"))
         var iterator = messages.makeAsyncIterator()
         let message = try #require(try await iterator.next())
-        #expect(message.replyTopic == "r" && message.details?.correlationData == [0, 0xFF])
+        #expect(message.replyTopic == "r" && message[.correlationData] == [0, 0xFF])
         await fixture.end(transport)
     }
 }

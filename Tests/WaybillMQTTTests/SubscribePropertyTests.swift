@@ -270,7 +270,7 @@ struct SubscribePropertyTests {
         try await provider.request(.send("3", to: "t/b"))
         let heard = try await take(3, chosen)
         #expect(heard.map(\.text) == ["1", "2", "3"])
-        #expect(heard.map { $0.details?.subscriptionIdentifiers } == [[7], [7], [7]])
+        #expect(heard.map { $0[.subscriptionIdentifiers] } == [[7], [7], [7]])
         #expect(try await texts(2, plain) == ["1", "2"])
         for topic in ["t/+/x", "t/a"] {
             await expectError(.invalidEntry) {

@@ -76,7 +76,7 @@ struct SubscriptionIdentifierTests {
         var iterator = second.makeAsyncIterator()
         let message = try await iterator.next()
         #expect(message?.topic == "b")
-        #expect(message?.details?.subscriptionIdentifiers == [7])
+        #expect(message?[.subscriptionIdentifiers] == [7])
         #expect(script.failures == [])
         await transport.shutdown()
     }

@@ -92,7 +92,7 @@ struct TransportTests {
         let message = try #require(try await iterator.next())
         #expect(message.contentType == "application/json")
         #expect(message.headers == ["b": "1", "a": "2", "b": "3"])
-        #expect(message.details?.expiry == .seconds(90))
+        #expect(message[.expiry] == .seconds(90))
         #expect(message.text == #"{"a":1}"#)
         #expect(
             message.qos == .atLeastOnce && !message.isRetained && message.id == nil

@@ -61,7 +61,7 @@ struct RestartTests {
         let message = try await iterator.next()
         #expect(message?.text == "1")
         // It has come between the comments.
-        let serial = try #require(message?.details?.serial)
+        let serial = try #require(message?[.serial])
         serials.insert(serial, at: 2)
         #expect(serials == serials.sorted() && Set(serials).count == 4, "\(serials)")
         await transport.shutdown()

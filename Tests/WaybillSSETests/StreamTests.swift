@@ -30,7 +30,7 @@ struct StreamTests {
         let messages = try await provider.messages(.listen("rooms/1?since=2"))
         let heard = try await collect(2, messages)
         #expect(heard.map(\.text) == ["a", "b"])
-        #expect(heard.map { $0.details?.eventType } == ["note", nil])
+        #expect(heard.map { $0[.eventType] } == ["note", nil])
         #expect(heard.map { $0.id?.description } == ["7", "7"])
         #expect(heard.allSatisfy { $0.topic == "rooms/1?since=2" })
         let head = try #require(server.requests.first?.head)

@@ -48,7 +48,7 @@ struct WebPlatformTests {
             for try await message in try await provider.messages(.listen("stream")) {
                 events.append(
                     .init(
-                        type: message.details?.eventType ?? "message",
+                        type: message[.eventType] ?? "message",
                         data: message.text ?? "",
                         lastEventID: message.id?.description ?? ""
                     )

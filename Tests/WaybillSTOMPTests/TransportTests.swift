@@ -92,7 +92,7 @@ struct TransportTests {
         #expect(message.text == #"{"a":1}"#)
         #expect(message.headers.all("b") == ["1:2\n3\\", "3"])
         #expect(message.headers["a"] == "2")
-        #expect(message.details?.responseTopic == "/queue/r")
+        #expect(message[.responseTopic] == "/queue/r")
         #expect(message.topic == "t" && !message.isDuplicate)
         #expect(message.headers["content-length"] == "7")
         await fixture.end(transport)

@@ -64,7 +64,7 @@ import WireCore
         #expect(connection.account.byteCount < 2_000)
     }
 
-    @Test("Topic, headers and details count, not only the body")
+    @Test("Topic, headers and values under keys count, not only the body")
     func everything() {
         let plain = message().memoryByteCount
         let long = String(repeating: "x", count: 10_000)
@@ -72,10 +72,10 @@ import WireCore
         var decorated = message()
         decorated.headers = ["name": long]
         #expect(decorated.memoryByteCount >= plain + 10_000)
-        var details = Message.Details()
-        details.correlationData = [UInt8](repeating: 0, count: 10_000)
-        decorated.details = details
+        decorated[.correlationData] = [UInt8](repeating: 0, count: 10_000)
         #expect(decorated.memoryByteCount >= plain + 20_000)
+        decorated[.responseTopic] = long
+        #expect(decorated.memoryByteCount >= plain + 30_000)
     }
 
     @Test(

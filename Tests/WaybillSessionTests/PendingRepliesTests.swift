@@ -37,9 +37,7 @@ struct PendingRepliesTests {
 
     private func answer(_ text: String, to correlation: String?) -> Message {
         var message = Message(topic: "r", body: Payload(text))
-        var details = Message.Details()
-        details.correlationData = correlation.map { Array($0.utf8) }
-        message.details = details
+        message[.correlationData] = correlation.map { Array($0.utf8) }
         return message
     }
 
@@ -128,7 +126,7 @@ struct PendingRepliesTests {
             desk.take(answer("stray", to: stray))
         }
         var odd = answer("stray", to: nil)
-        odd.details?.correlationData = [0xFF]
+        odd[.correlationData] = [0xFF]
         desk.take(odd)
         #expect(desk.strayCount == 6 && desk.count == 1)
         desk.take(answer("right", to: correlation))

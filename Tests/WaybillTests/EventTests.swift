@@ -117,8 +117,10 @@ import WaybillTesting
     @Test("A mock's conversation, event by event")
     func conversation() async throws {
         let lost = WaybillError(.connectionLost, "the mock dropped the connection")
+        var resumed = Receipt()
+        resumed[.sessionPresence] = true
         let mock = MockTransport()
-            .expect(.connect, .receipt(Receipt(isSessionPresent: true)))
+            .expect(.connect, .receipt(resumed))
             .expect(.subscribe, .receipt(Receipt(grantedQoS: .atLeastOnce)))
             .expect(.send, .success, .failure(WaybillError(.rejected, "no")))
         let provider = Provider<TestEntry>(transport: mock)

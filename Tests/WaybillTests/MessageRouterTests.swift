@@ -1,6 +1,7 @@
 import Testing
 import TransportTestSupport
 import Waybill
+import WaybillSSE
 import WaybillTesting
 
 @Suite("Typed routing", .inSimulation, .timeLimit(.minutes(30))) struct MessageRouterTests {
@@ -13,11 +14,7 @@ import WaybillTesting
 
     private func message(_ text: String, event: String? = nil, topic: String = "t") -> Message {
         var message = Message(topic: topic, body: Payload(text))
-        if let event {
-            var details = Message.Details()
-            details.eventType = event
-            message.details = details
-        }
+        message[.eventType] = event
         return message
     }
 
@@ -38,7 +35,7 @@ import WaybillTesting
         let router = MessageRouter<Routed>()
             .event("point", Routed.point)
             .event("message", Routed.text)
-            .otherwise { .unknown($0.details?.eventType ?? "") }
+            .otherwise { .unknown($0[.eventType] ?? "") }
         let outcomes = try await outcomes(
             router,
             [

@@ -1,5 +1,6 @@
 import Testing
 import Waybill
+import WaybillSSE
 import WaybillTesting
 import WireTestSupport
 
@@ -30,10 +31,7 @@ import WireTestSupport
             .topic("t/+") { (text: String) in "any " + text }
         func message(_ topic: String, event: String? = nil) -> Message {
             var message = Message(topic: topic, body: Payload("x"))
-            if let event {
-                message.details = Message.Details()
-                message.details?.eventType = event
-            }
+            message[.eventType] = event
             return message
         }
         let (messages, feed) = Messages<Message>.makeStream()

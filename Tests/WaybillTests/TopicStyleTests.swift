@@ -173,9 +173,7 @@ import WaybillTesting
         let all = try provider.allMessages()
         try await provider.request(.send(topic: "chat/lobby", .responseTopic("answers/ada")))
         var message = Message(topic: "/topic/chat.lobby")
-        var details = Message.Details()
-        details.responseTopic = "/topic/answers.ada"
-        message.details = details
+        message[.responseTopic] = "/topic/answers.ada"
         mock.push(message)
         var iterator = messages.makeAsyncIterator()
         let heard = try await iterator.next()

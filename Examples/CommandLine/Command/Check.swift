@@ -167,7 +167,7 @@ struct Check: AsyncParsableCommand {
             defer { timer.cancel() }
             var first = "none within \(shown(nanoseconds: wait.nanoseconds))"
             for try await message in messages {
-                let type = message.details?.eventType ?? "message"
+                let type = message[.eventType] ?? "message"
                 let id = message.id.map { "id \($0)" } ?? "no id"
                 first = "\(type), \(message.body.count) bytes, \(id)"
                 break

@@ -31,10 +31,10 @@ extension ShownMessage {
         identifier = message.id?.description
         contentType = message.contentType
         replyTopic = message.replyTopic
-        correlationData = message.details?.correlationData
-        expiry = message.details?.expiry.map { Int($0.components.seconds) }
+        correlationData = message[.correlationData]
+        expiry = message[.expiry].map { Int($0.components.seconds) }
         headers = message.headers.map { ($0.name, $0.value) }
-        if let type = message.details?.eventType { headers.insert(("event", type), at: 0) }
+        if let type = message[.eventType] { headers.insert(("event", type), at: 0) }
         time = .now
     }
 }

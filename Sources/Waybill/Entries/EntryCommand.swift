@@ -259,7 +259,7 @@ extension EntryCommand {
         _ options: SendOption...
     ) -> Self {
         var command = Self.send(qos: qos, options: options)
-        command[.correlationData] = message.details?.correlationData
+        command[.correlationData] = message[.correlationData]
         return command
     }
 

@@ -217,8 +217,8 @@ private struct TopicRenaming: Interceptor {
     func receive(_ message: Message, context: InterceptorContext) async throws -> Message {
         var renamed = message
         renamed.topic = style.topic(of: message.topic)
-        if let answers = message.details?.responseTopic {
-            renamed.details?.responseTopic = style.topic(of: answers)
+        if let answers = message.replyTopic {
+            renamed[.responseTopic] = style.topic(of: answers)
         }
         return renamed
     }

@@ -28,12 +28,6 @@ extension Message.Uncommon {
         for header in headers.pairs {
             count += 2 * surrounding + header.name.utf8.count + header.value.utf8.count
         }
-        if let details {
-            count += 4 * surrounding
-            count += details.responseTopic?.utf8.count ?? 0
-            count += details.correlationData?.count ?? 0
-            count += details.eventType?.utf8.count ?? 0
-        }
-        return count
+        return count + values.memoryByteCount
     }
 }

@@ -40,43 +40,16 @@ public struct Message: Sendable {
         }
     }
 
-    /// Properties that only some messages have.
-    public struct Details: Hashable, Sendable {
-        /// The topic for a reply.
-        public var responseTopic: String?
-        /// Data that a reply must carry back, so that it can be matched.
-        public var correlationData: [UInt8]?
-        /// The remaining time for which the server would have kept the message.
-        public var expiry: Duration?
-        /// The event type; nil for `message`, the type of events that name none.
-        public var eventType: String?
-        /// Whether the sender declares the body as text (MQTT 5, 3.3.2.3.2).
-        public var isText: Bool?
-        /// The numbers of the app's choice of the subscriptions that the message matched (MQTT 5, 3.3.2.3.8).
-        ///
-        /// Only those that a subscription of this transport has as its number (`SubscriptionIdentifier.number`), and only
-        /// where the server sent them.
-        public var subscriptionIdentifiers: [UInt32] = []
-
-        /// Orders the message among the messages and stream events of its transport; later ones have higher serials.
-        ///
-        /// Only while the transport has an observer of stream events.
-        public var serial: UInt64?
-
-        /// Makes details without any value.
-        public init() {}
-    }
-
     /// The fields that only some messages have, out of line so that the others are cheap to move.
     final class Uncommon: Sendable {
         let headers: Headers
         let contentType: String?
-        let details: Details?
+        let values: KeyedValues
 
-        init(headers: Headers, contentType: String?, details: Details?) {
+        init(headers: Headers, contentType: String?, values: KeyedValues) {
             self.headers = headers
             self.contentType = contentType
-            self.details = details
+            self.values = values
         }
     }
 
@@ -127,27 +100,41 @@ public struct Message: Sendable {
     /// Each change copies the headers. To add many, build a `Headers` value first and assign it once.
     public var headers: Headers {
         get { uncommon?.headers ?? [:] }
-        set { setUncommon(newValue, contentType, details) }
+        set { setUncommon(newValue, contentType, values) }
     }
 
     /// The content type of the body, if the sender gave one.
     public var contentType: String? {
         get { uncommon?.contentType }
-        set { setUncommon(headers, newValue, details) }
+        set { setUncommon(headers, newValue, values) }
     }
 
-    /// Properties that only some messages have; nil if there are none.
-    public var details: Details? {
-        get { uncommon?.details }
-        set { setUncommon(headers, contentType, newValue) }
+    /// A value that only some messages have, by its key.
+    ///
+    /// The module of a transport declares the keys of what its protocol adds, such as `message[.expiry]` with
+    /// `WaybillMQTT`. An app may set values under keys of its own, in an interceptor for instance.
+    ///
+    /// Each change copies the headers and the other values.
+    ///
+    /// - Parameter key: The key of the value.
+    /// - Returns: The value; nil for a message without it.
+    public subscript<Value>(key: OptionKey<Value>) -> Value? {
+        get { uncommon?.values[key] }
+        set {
+            var values = values
+            values[key] = newValue
+            setUncommon(headers, contentType, values)
+        }
     }
+
+    private var values: KeyedValues { uncommon?.values ?? KeyedValues() }
 
     private mutating func setUncommon(
         _ headers: Headers,
         _ contentType: String?,
-        _ details: Details?
+        _ values: KeyedValues
     ) {
-        uncommon = Uncommon(headers: headers, contentType: contentType, details: details)
+        uncommon = Uncommon(headers: headers, contentType: contentType, values: values)
     }
 
     /// Stands where a message was moved away; refers to no memory, so that a copy counts no reference.
@@ -192,7 +179,7 @@ public struct Message: Sendable {
     /// The topic on which the sender waits for a reply; nil if it waits for none.
     ///
     /// See ``EntryCommand/reply(to:qos:)``.
-    public var replyTopic: String? { details?.responseTopic }
+    public var replyTopic: String? { self[.responseTopic] }
 }
 
 // In an extension, so that the compiler makes the initialiser of all fields, which moves them.
@@ -206,16 +193,40 @@ extension Message {
         qos: QoS = .atMostOnce,
         isRetained: Bool = false,
         isDuplicate: Bool = false,
+        id: ID? = nil
+    ) {
+        self.init(
+            topic: topic,
+            body: body,
+            headers: headers,
+            contentType: contentType,
+            qos: qos,
+            isRetained: isRetained,
+            isDuplicate: isDuplicate,
+            id: id,
+            values: KeyedValues()
+        )
+    }
+
+    /// Makes a message with what its protocol adds.
+    package init(
+        topic: String,
+        body: Payload,
+        headers: Headers = Headers(),
+        contentType: String? = nil,
+        qos: QoS = .atMostOnce,
+        isRetained: Bool = false,
+        isDuplicate: Bool = false,
         id: ID? = nil,
-        details: Details? = nil
+        values: KeyedValues
     ) {
         self = .plain(topic, body, qos, isRetained: isRetained, isDuplicate: isDuplicate, id: id)
         let isPlain =
-            headers.isEmpty && headers.lookup == .exact && contentType == nil && details == nil
-        if !isPlain { setUncommon(headers, contentType, details) }
+            headers.isEmpty && headers.lookup == .exact && contentType == nil && values.isEmpty
+        if !isPlain { setUncommon(headers, contentType, values) }
     }
 
-    /// Makes a message without headers, content type and details.
+    /// Makes a message without headers, content type and values under keys.
     ///
     /// A function that is not inlined, since it makes the message in its place, where an initialiser copies it.
     @inline(never)

@@ -34,19 +34,6 @@ public struct MessageRouter<Value: Sendable>: Sendable {
     /// Makes a router without routes.
     public init() {}
 
-    /// Adds a route for an event type; events that name no type have the type `message`.
-    ///
-    /// - Parameters:
-    ///   - type: The event type; compared exactly.
-    ///   - make: Makes the value from the decoded body; `String`, `Data` and `[UInt8]` take the body as it is.
-    /// - Returns: The same router with the route at the end.
-    public func event<Body: Decodable & Sendable>(
-        _ type: String,
-        _ make: @escaping @Sendable (Body) -> Value
-    ) -> MessageRouter {
-        adding(make) { ($0.details?.eventType ?? "message").hasSameBytes(as: type) }
-    }
-
     /// Adds a route for a topic pattern.
     ///
     /// - Parameters:
@@ -68,7 +55,8 @@ public struct MessageRouter<Value: Sendable>: Sendable {
         return copy
     }
 
-    private func adding<Body: Decodable & Sendable>(
+    /// Adds a route for the messages that a condition names.
+    package func adding<Body: Decodable & Sendable>(
         _ make: @escaping @Sendable (Body) -> Value,
         where fits: @escaping @Sendable (Message) -> Bool
     ) -> MessageRouter {
@@ -89,7 +77,7 @@ public struct MessageRouter<Value: Sendable>: Sendable {
             return try route.make(message, decoding)
         }
         if let fallback { return fallback(message) }
-        let type = message.details?.eventType ?? "message"
+        let type = message[.streamEventType] ?? "message"
         throw WaybillError(
             .decodingFailed,
             "no route fits an event of the type \(type)",

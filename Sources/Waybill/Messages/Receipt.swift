@@ -9,23 +9,14 @@ public struct Receipt: Sendable {
         var reason: String?
         var headers: Headers = [:]
         var grantedQoS: QoS?
-        var isSessionPresent = false
-        var clientIdentifier: String?
         var tls: NegotiatedTLS?
         var reply: Message?
-        var connack: ConnackBox?
+        var values = KeyedValues()
 
         var isEmpty: Bool {
-            reason == nil && headers.isEmpty && grantedQoS == nil && !isSessionPresent
-                && tls == nil && reply == nil && clientIdentifier == nil && connack == nil
+            reason == nil && headers.isEmpty && grantedQoS == nil && tls == nil && reply == nil
+                && values.isEmpty
         }
-    }
-
-    // Out of line once more: only receipts of MQTT's connect have them.
-    private final class ConnackBox: Sendable {
-        let properties: MQTTConnack
-
-        init(_ properties: MQTTConnack) { self.properties = properties }
     }
 
     private final class RareBox: Sendable {
@@ -64,24 +55,16 @@ public struct Receipt: Sendable {
         set { rare.grantedQoS = newValue }
     }
 
-    /// Whether the server resumed an earlier session, after `connect`.
-    public var isSessionPresent: Bool {
-        get { box?.values.isSessionPresent ?? false }
-        set { rare.isSessionPresent = newValue }
-    }
-
-    /// The identifier under which the server knows the client, after `connect` over MQTT.
+    /// A value that only one protocol has, by its key.
     ///
-    /// It is the client's own, or the one that the server assigned.
-    public var clientIdentifier: String? {
-        get { box?.values.clientIdentifier }
-        set { rare.clientIdentifier = newValue }
-    }
-
-    /// What an MQTT 5 server states of the connection and of its limits, after `connect`; nil for other protocols.
-    public var connack: MQTTConnack? {
-        get { box?.values.connack?.properties }
-        set { rare.connack = newValue.map(ConnackBox.init) }
+    /// The module of a transport adds properties for what its protocol states, such as `receipt.connack` with
+    /// `WaybillMQTT`.
+    ///
+    /// - Parameter key: The key of the value.
+    /// - Returns: The value; nil for a receipt without it.
+    public subscript<Value>(key: OptionKey<Value>) -> Value? {
+        get { box?.values.values[key] }
+        set { rare.values[key] = newValue }
     }
 
     /// The properties of the TLS connection, after `connect` and with the response to an HTTP request; nil without TLS.
@@ -102,7 +85,6 @@ public struct Receipt: Sendable {
         reason: String? = nil,
         headers: Headers = [:],
         grantedQoS: QoS? = nil,
-        isSessionPresent: Bool = false,
         tls: NegotiatedTLS? = nil,
         reply: Message? = nil
     ) {
@@ -111,7 +93,6 @@ public struct Receipt: Sendable {
             reason: reason,
             headers: headers,
             grantedQoS: grantedQoS,
-            isSessionPresent: isSessionPresent,
             tls: tls,
             reply: reply
         )

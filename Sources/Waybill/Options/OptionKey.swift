@@ -123,6 +123,9 @@ class OptionBox: @unchecked Sendable {
     /// The option without another one that its value may hold; nil if it is itself the one to omit.
     func omitting(_ name: OptionName) -> OptionBox? { name === self.name ? nil : self }
 
+    /// An upper estimate of the memory that the option takes, in bytes.
+    var memoryByteCount: Int { 0 }
+
     static func holding<Value>(_ value: Value, for key: OptionKey<Value>) -> OptionBox {
         TypedBox(key, value)
     }
@@ -159,6 +162,17 @@ private final class TypedBox<Value: Hashable & Sendable>: OptionBox, @unchecked 
     }
 
     override func hashValue(into hasher: inout Hasher) { hasher.combine(value) }
+
+    override var memoryByteCount: Int {
+        // Two allocations, each with a header and the allocator's rounding.
+        let own = 128 + MemoryLayout<Value>.size
+        return switch value {
+        case let text as String: own + text.utf8.count
+        case let bytes as [UInt8]: own + bytes.count
+        case let numbers as [UInt32]: own + 4 * numbers.count
+        default: own
+        }
+    }
 
     override var holdsOptions: Bool { Value.self is any OptionHolder.Type }
 

@@ -37,8 +37,6 @@ extension OptionName {
     public static let contentType = OptionName("contentType")
     /// Several topics in one subscription; they cannot be left out.
     public static let severalTopics = OptionName("severalTopics", canBeOmitted: false)
-    /// Enhanced authentication (MQTT 5); it cannot be left out.
-    public static let authenticator = OptionName("authenticator", canBeOmitted: false)
 }
 
 extension OptionName {
@@ -47,13 +45,17 @@ extension OptionName {
     /// A kind that a transport's module has added; it counts as no option.
     static let kind = OptionKey<EntryCommand.Kind>("kind")
 
-    // Read below the modules that have these options, and declare them under their own names: the one that a store keeps as
-    // a date, and the one that decides whether a send is repeated.
+    // Read below the modules that have these keys, and declare them under their own names: the one that a store keeps as a
+    // date, the one that decides whether a send is repeated, and what routers and reports read.
 
     /// The time after which a message is worth nothing (MQTT 5).
     package static let storedExpiry = OptionKey<Duration>("expiry")
     /// Whether a message of QoS 1 is sent once at the most (MQTT).
     package static let sentOnceOnly = OptionKey<Bool>("sentOnce")
+    /// The event type of a message (event streams).
+    package static let streamEventType = OptionKey<String>("eventType")
+    /// Whether the server resumed the session (MQTT).
+    package static let sessionPresence = OptionKey<Bool>("isSessionPresent")
 }
 
 extension SendOption {

@@ -5,8 +5,10 @@ extension OptionName {
     /// Whether the server keeps a message for later subscribers.
     public static let retained = OptionKey<Bool>(stored: "retained")
     /// The time after which the server discards an undelivered message (MQTT 5).
+    ///
+    /// Of a received message, the rest of that time.
     public static var expiry: OptionKey<Duration> { storedExpiry }
-    /// Whether a body is declared as text or as bytes (MQTT 5).
+    /// Whether a body is declared as text or as bytes (MQTT 5, 3.3.2.3.2).
     public static let payloadFormat = OptionKey<MQTTPayloadFormat>(stored: "payloadFormat")
     /// Whether a message of QoS 1 is sent at most once.
     ///
@@ -35,6 +37,16 @@ extension OptionName {
     ///
     /// Without this option, each client of the group gets every message.
     public static let shareName = OptionKey<String>("shareName")
+}
+
+extension OptionName {
+    /// The numbers of the app's choice of the subscriptions that a message matched (MQTT 5, 3.3.2.3.8).
+    ///
+    /// A key of messages. It has only those that a subscription of this transport has as its number
+    /// (`SubscriptionIdentifier.number`), and only where the server sent them.
+    public static let subscriptionIdentifiers = OptionKey<[UInt32]>("subscriptionIdentifiers")
+    /// Enhanced authentication (MQTT 5); it cannot be left out.
+    public static let authenticator = OptionName("authenticator", canBeOmitted: false)
 }
 
 // Options of connections, of their ends, and of acknowledgements.

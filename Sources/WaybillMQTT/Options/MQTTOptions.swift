@@ -63,7 +63,7 @@ public enum SubscriptionIdentifier: Hashable, Sendable, ExpressibleByIntegerLite
     /// common. Numbers from 1,000 on rarely meet one.
     ///
     /// A message with the number counts for the subscription only if its topic matches.
-    /// ``Waybill/Message/Details/subscriptionIdentifiers`` tells which of the app's numbers a message matched.
+    /// `message[.subscriptionIdentifiers]` tells which of the app's numbers a message matched.
     case number(UInt32)
 
     /// The number of the app's choice.

@@ -430,7 +430,7 @@ final class EventReader: @unchecked Sendable {
     static func type(of number: Int) -> String { types[number % types.count] }
 
     func take(_ message: Message) {
-        take(message.number, message.id?.description, message.details?.eventType ?? "message")
+        take(message.number, message.id?.description, message[.eventType] ?? "message")
     }
 
     func take(_ number: Int?, _ id: String?, _ type: String) {

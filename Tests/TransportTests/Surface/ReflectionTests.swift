@@ -239,7 +239,7 @@ struct ReflectionTests {
         "BufferPolicy", "BulkResults",
         "ClosureWireLogger", "Condition",
         "Code", "Completion", "Compression", "ConnectionHint",
-        "ConnectionHints", "ConnectionStateSource", "ConnectionStates", "Details", "Direction",
+        "ConnectionHints", "ConnectionStateSource", "ConnectionStates", "Direction",
         "DropReason", "Event", "EventStreamResponse", "Events", "FailoverOptions", "ID",
         "InMemorySessionStore",
         "Instant", "JSONBodyDecoder", "JSONBodyEncoder", "PropertyListBodyDecoder",

@@ -1,6 +1,7 @@
 import Testing
 import TransportTestSupport
 import Waybill
+import WaybillMQTT
 import WaybillTesting
 
 /// The examples of the guide's page on errors.

@@ -1,3 +1,4 @@
+public import Waybill
 import WireCore
 
 /// The reason that an MQTT server gave (MQTT 5, 2.4 and 3.2.2.3).

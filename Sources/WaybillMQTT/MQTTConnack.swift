@@ -1,3 +1,5 @@
+public import Waybill
+
 /// What an MQTT 5 server states in its CONNACK (MQTT 5, 3.2.2.3): limits, features and texts.
 ///
 /// A property that the server leaves out has the value that the specification gives it. It is nil where the
