@@ -14,6 +14,8 @@ enum PresentFile: Equatable {
     case none
     /// A file without contents.
     case empty
+    /// The beginning of a header, which the end of a process has cut.
+    case torn
     /// A recording with its header.
     case recording(RecordingHeader)
     /// A file of something else.
@@ -39,9 +41,14 @@ enum PresentFile: Equatable {
             return
         }
         defer { close(descriptor) }
+        // A pipe or a terminal has no length. Reading would take what is meant for another reader.
+        guard lseek(descriptor, 0, SEEK_END) >= 0, lseek(descriptor, 0, SEEK_SET) == 0 else {
+            self = .notAFile
+            return
+        }
         var bytes = [UInt8](repeating: 0, count: Self.headerLimit)
         let count = read(descriptor, &bytes, bytes.count)
-        // Folders, pipes and terminals are not read so.
+        // Folders are not read so.
         guard count >= 0 else {
             self = .notAFile
             return
@@ -53,8 +60,20 @@ enum PresentFile: Equatable {
         let line = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }
         if line.count < count, case .header(let header)? = try? RecordingLine(Array(line)) {
             self = .recording(header)
+        } else if line.count == count, count < Self.headerLimit,
+            line.starts(with: RecordingHeader.beginning)
+        {
+            self = .torn
         } else {
             self = .other
+        }
+    }
+
+    /// Whether a recorder has made the file, so that another one may replace it.
+    var isOfRecorder: Bool {
+        switch self {
+        case .empty, .torn, .recording: true
+        case .none, .other, .notAFile: false
         }
     }
 

@@ -19,7 +19,8 @@ extension Recorder {
             self?.record(state, label: label)
         }
         let events = Self.each(of: transport.events) { [weak self] event in self?.record(event) }
-        let observation = Task {
+        let number = beginObservation()
+        let observation = Task { [weak self] in
             await withTaskCancellationHandler {
                 await states.value
                 await events.value
@@ -27,8 +28,9 @@ extension Recorder {
                 states.cancel()
                 events.cancel()
             }
+            self?.endObservation(number)
         }
-        keep(observation)
+        keep(observation, as: number)
         return observation
     }
 

@@ -75,7 +75,10 @@ public final class Recorder: WireLogger {
         var status = Status()
         var isScheduled = false
         var isClosed = false
-        var observations: [Task<Void, Never>] = []
+        var observations: [UInt64: Task<Void, Never>] = [:]
+        /// The observations that have not ended.
+        var openObservations: Set<UInt64> = []
+        var lastObservation: UInt64 = 0
     }
 
     /// Whether records have bodies.
@@ -149,7 +152,7 @@ public final class Recorder: WireLogger {
     }
 
     deinit {
-        for observation in state.withLock({ $0.observations }) { observation.cancel() }
+        for observation in state.withLock({ $0.observations }).values { observation.cancel() }
     }
 
     /// What the recorder has done so far.
@@ -238,7 +241,11 @@ public final class Recorder: WireLogger {
     /// Returns when all records that were logged before are written, or lost.
     public func flush() async {
         await withCheckedContinuation { continuation in
-            queue.async { continuation.resume() }
+            queue.async {
+                // What was logged before the call may not be scheduled yet.
+                self.drain()
+                continuation.resume()
+            }
         }
     }
 
@@ -249,21 +256,46 @@ public final class Recorder: WireLogger {
     public func close() {
         let observations = state.withLock { state in
             state.isClosed = true
-            defer { state.observations = [] }
-            return state.observations
+            defer { state.observations = [:] }
+            return Array(state.observations.values)
         }
         for observation in observations { observation.cancel() }
         queue.sync { drain() }
     }
 
-    /// Keeps an observation until the end of the recording.
-    func keep(_ observation: Task<Void, Never>) {
+    /// Begins an observation.
+    ///
+    /// - Returns: Its number.
+    func beginObservation() -> UInt64 {
+        state.withLock { state in
+            state.lastObservation += 1
+            state.openObservations.insert(state.lastObservation)
+            return state.lastObservation
+        }
+    }
+
+    /// Keeps the task of an observation until it ends, or until the end of the recording.
+    func keep(_ observation: Task<Void, Never>, as number: UInt64) {
         let isClosed = state.withLock { state in
-            if !state.isClosed { state.observations.append(observation) }
+            // It may have ended already.
+            if !state.isClosed, state.openObservations.contains(number) {
+                state.observations[number] = observation
+            }
             return state.isClosed
         }
         if isClosed { observation.cancel() }
     }
+
+    /// Forgets an observation that has ended.
+    func endObservation(_ number: UInt64) {
+        state.withLock { state in
+            state.openObservations.remove(number)
+            state.observations[number] = nil
+        }
+    }
+
+    /// The number of observations that are kept.
+    var observationCount: Int { state.withLock { $0.observations.count } }
 }
 
 extension Recorder.State {

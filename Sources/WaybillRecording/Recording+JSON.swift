@@ -4,6 +4,8 @@ import WireCore
 /// The first line of a file.
 struct RecordingHeader: Equatable {
     static let format = "waybill-recording"
+    /// The bytes with which each header that this package writes begins.
+    static let beginning = Array(#"{"format":"\#(format)""#.utf8)
     /// The version that this package writes, and the highest that it reads.
     ///
     /// New keys and kinds need no new version, since readers ignore those that they do not know.

@@ -14,6 +14,8 @@ public struct Recording: Sendable {
     /// The records, in the order of the file.
     public var records: [Record]
     /// The errors of the lines that could not be read, and no more than the first 1,000 of them.
+    ///
+    /// A file that was set aside and could not be read counts as one line; its error has the path of that file.
     public var unreadableLines: [RecordingError] = []
     /// The number of lines that could not be read.
     public var unreadableLineCount = 0
@@ -32,14 +34,18 @@ public struct Recording: Sendable {
     /// - Parameters:
     ///   - path: The path of the file.
     ///   - includesRotated: Whether the files that the recorder has set aside, `path.1` and so on, are read before it;
-    ///     false by default.
+    ///     false by default. One of them that cannot be read is an error in ``unreadableLines``.
     /// - Throws: ``RecordingError``: `cannotOpen`, `notAFile`, `diskFailed`, `notARecording`, `newerVersion`. Lines that
     ///   cannot be read do not end the reading: see ``unreadableLines``.
     public init(path: String, includesRotated: Bool = false) throws(RecordingError) {
         self.init()
         if includesRotated {
             for earlier in Self.rotatedPaths(of: path) {
-                try append(RecordingReader(path: earlier))
+                do throws(RecordingError) {
+                    try append(RecordingReader(path: earlier))
+                } catch {
+                    note(error)
+                }
             }
         }
         try append(RecordingReader(path: path))
@@ -87,11 +93,15 @@ public struct Recording: Sendable {
                 records.append(record)
             } catch {
                 guard error.line != nil, error.reason != .newerVersion else { throw error }
-                unreadableLineCount += 1
-                if unreadableLines.count < Self.errorLimit { unreadableLines.append(error) }
+                note(error)
             }
         }
         isTorn = isTorn || reader.isTorn
+    }
+
+    private mutating func note(_ error: RecordingError) {
+        unreadableLineCount += 1
+        if unreadableLines.count < Self.errorLimit { unreadableLines.append(error) }
     }
 
     /// The files that a recorder has set aside, the oldest first.

@@ -80,7 +80,7 @@ final class RecordingFile: @unchecked Sendable {
         (self.maximumSize, self.maximumCount) = (maximumSize, maximumCount)
         switch try PresentFile(at: path) {
         case .none: break
-        case .empty: unlink(path)
+        case .empty, .torn: unlink(path)
         case .recording: try setAside()
         case .other:
             throw RecordingError(.notARecording, "another file is there, and stays", path: path)
@@ -193,7 +193,7 @@ final class RecordingFile: @unchecked Sendable {
 
     /// Sets the file aside and begins another.
     ///
-    /// - Throws: `replaced`, `cannotOpen`, `diskFull`, `diskFailed`. The next record tries it again, and is lost if that
+    /// - Throws: `replaced`, `notARecording`, `cannotOpen`, `diskFull`, `diskFailed`. The next record tries it again, and is lost if that
     ///   fails, since the file would grow beyond its size.
     private func rotate() throws(RecordingError) {
         switch try PresentFile(at: path) {
@@ -207,13 +207,31 @@ final class RecordingFile: @unchecked Sendable {
         try begin()
     }
 
-    /// Renames the file to `path.1`, after the files that have such names.
+    /// Renames the file to `path.1`, after the files that have such names, up to the first name that is free.
+    ///
+    /// So a call that fails can be repeated: what it has renamed leaves a free name, and no further file is moved.
+    ///
+    /// - Throws: `notARecording` with the path of another program's file that has such a name; `cannotOpen`.
     private func setAside() throws(RecordingError) {
         guard maximumCount > 1 else {
             guard unlink(path) == 0 || errno == ENOENT else { throw cannotOpen() }
             return
         }
-        for number in stride(from: maximumCount - 1, through: 1, by: -1) {
+        var last = 1
+        while last < maximumCount {
+            let earlier = "\(path).\(last)"
+            let present = try PresentFile(at: earlier)
+            guard present != .none else { break }
+            guard present.isOfRecorder else {
+                throw RecordingError(
+                    .notARecording,
+                    "another file is there, and stays",
+                    path: earlier
+                )
+            }
+            last += 1
+        }
+        for number in stride(from: min(last, maximumCount - 1), through: 1, by: -1) {
             let source = number == 1 ? path : "\(path).\(number - 1)"
             guard rename(source, "\(path).\(number)") == 0 || errno == ENOENT else {
                 throw cannotOpen()

@@ -120,6 +120,95 @@ import WireTestSupport
         #expect(try folder.names == ["wire.jsonl", "wire.jsonl.1"])
     }
 
+    @Test("A file that is no recording stays where a file would be set aside")
+    func otherFilesSetAside() async throws {
+        let folder = try RecordingFolder()
+        var options = Recorder.Options()
+        options.maximumFileSize = 1_000
+        let other = folder.path + ".2"
+        try Data("mine\n".utf8).write(to: URL(fileURLWithPath: other))
+        let recorder = try Recorder(path: folder.path, options: options)
+        for _ in 0..<50 { recorder.log(.frame("PUBLISH", "t")) }
+        await recorder.flush()
+        #expect(try folder.text(".2") == "mine\n")
+        let error = try #require(recorder.status.error)
+        #expect(error.reason == .notARecording && error.path == other)
+        #expect(recorder.status.droppedCount > 0)
+        // When it is gone, the records go on.
+        try FileManager.default.removeItem(atPath: other)
+        recorder.log(.frame("PUBLISH", "t"))
+        recorder.close()
+        #expect(recorder.status.error == nil)
+        #expect(try folder.names == ["wire.jsonl", "wire.jsonl.1", "wire.jsonl.2"])
+        #expect(try Self.read(folder).records.last?.number == 51)
+        // At the start it is an error, too.
+        try Data("mine\n".utf8).write(to: URL(fileURLWithPath: folder.path + ".1"))
+        #expect(Self.reason(folder.path) == .notARecording)
+        #expect(try folder.text(".1") == "mine\n")
+    }
+
+    @Test(
+        "No more files are renamed than up to the first free name, so that nothing is lost when it is tried again"
+    )
+    func freeName() throws {
+        let folder = try RecordingFolder()
+        for name in ["first", "second"] {
+            let recorder = try Recorder(path: folder.path)
+            recorder.log(.frame(name))
+            recorder.close()
+        }
+        let (newer, older) = (folder.path + ".1", folder.path + ".3")
+        try FileManager.default.moveItem(atPath: newer, toPath: older)
+        try Recorder(path: folder.path).close()
+        #expect(try folder.names == ["wire.jsonl", "wire.jsonl.1", "wire.jsonl.3"])
+        #expect(try Recording(path: newer).records.map(\.name) == ["second"])
+        #expect(try Recording(path: older).records.map(\.name) == ["first"])
+    }
+
+    @Test("A header that was cut is replaced, and what only looks like one is not")
+    func cutHeader() throws {
+        let folder = try RecordingFolder()
+        let url = URL(fileURLWithPath: folder.path)
+        try Data(#"{"format":"waybill-recording","vers"#.utf8).write(to: url)
+        try Recorder(path: folder.path).close()
+        #expect(try folder.names == ["wire.jsonl"])
+        #expect(try Self.read(folder).records.isEmpty)
+        for text in ["{", #"{"format":"waybill"#, "{\"format\":\"waybill-recording\"\n"] {
+            try Data(text.utf8).write(to: url)
+            #expect(Self.reason(folder.path) == .notARecording)
+            #expect(try folder.text() == text)
+        }
+    }
+
+    @Test("A file that was set aside and cannot be read keeps no other from being read")
+    func unreadableSetAside() throws {
+        let folder = try RecordingFolder()
+        for name in ["first", "second", "third"] {
+            let recorder = try Recorder(path: folder.path)
+            recorder.log(.frame(name))
+            recorder.close()
+        }
+        try Data("mine\n".utf8).write(to: URL(fileURLWithPath: folder.path + ".1"))
+        let recording = try Self.read(folder)
+        #expect(recording.records.map(\.name) == ["first", "third"])
+        #expect(recording.unreadableLineCount == 1)
+        #expect(recording.unreadableLines.map(\.path) == [folder.path + ".1"])
+        #expect(recording.unreadableLines.map(\.reason) == [.notARecording])
+    }
+
+    @Test("Nothing is read out of a pipe")
+    func pipe() throws {
+        let folder = try RecordingFolder()
+        try #require(mkfifo(folder.path, 0o600) == 0)
+        let descriptor = open(folder.path, O_RDWR | O_NONBLOCK)
+        try #require(descriptor >= 0)
+        defer { close(descriptor) }
+        try #require(Foundation.write(descriptor, "text", 4) == 4)
+        #expect(Self.reason(folder.path) == .notAFile)
+        var bytes = [UInt8](repeating: 0, count: 8)
+        #expect(Foundation.read(descriptor, &bytes, bytes.count) == 4)
+    }
+
     @Test("A body is cut at its limit, between two characters")
     func bodies() throws {
         let folder = try RecordingFolder()

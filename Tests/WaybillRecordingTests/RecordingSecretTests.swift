@@ -10,6 +10,8 @@ import WaybillWebSocket
 import WireCore
 import WireTestSupport
 
+@testable import class WaybillRecording.Recorder
+
 /// What a recording has of a whole conversation on each transport, and what it never has.
 @Suite("Secrets and recordings", .inSimulation, .timeLimit(.minutes(30)))
 struct RecordingSecretTests {
@@ -96,6 +98,8 @@ struct RecordingSecretTests {
         }
         observation.cancel()
         await observation.value
+        // One that has ended is not kept.
+        #expect(recorder.observationCount == 0)
         await broker.stop()
         let snapshot = buffer.snapshot(limit: .max)
         #expect(snapshot.missedCount == 0)
@@ -182,6 +186,72 @@ struct RecordingSecretTests {
         #expect(lines.isEmpty, "\(lines)")
         // Without bodies again, to be passed on.
         #expect(recording.redacted.contents.text?.contains(Self.secret) == false)
+    }
+
+    @Test(
+        "A password in a URL is not in the record of a connection that fails",
+        arguments: LoopbackBroker.Service.allCases
+    )
+    func failedConnection(service: LoopbackBroker.Service) async throws {
+        let broker = try LoopbackBroker.started {
+            $0.credentials = ["ada": "another"]
+        }
+        let address = broker.url(for: service)
+        let user = "://ada:\(Self.secret)-password@"
+        let url = address.replacing("://", with: user, maxReplacements: 1)
+        let buffer = RecordingBuffer()
+        let recorder = Recorder(buffer: buffer)
+        let transport = try Self.transport(service, to: url, recorder)
+        recorder.observe(transport)
+        let provider = Provider<LoopbackEntry>(transport: transport).logged(recorder)
+        await #expect(throws: WaybillError.self) {
+            if service == .eventStream {
+                // A stream connects by its first request.
+                _ = try await provider.messages(
+                    LoopbackEntry(command: .subscribe, topic: "room?token=\(Self.secret)-query")
+                )
+            } else {
+                try await provider.request(LoopbackEntry(command: .connect))
+            }
+        }
+        await transport.shutdown()
+        await broker.stop()
+        let records = buffer.snapshot(limit: .max).records
+        #expect(records.contains { $0.kind == .failure })
+        let text = try #require(Recording(records).contents.text)
+        let basic = Data("ada:\(Self.secret)-password".utf8).base64EncodedString()
+        for secret in [Self.secret, basic] {
+            let lines = text.split(separator: "\n").filter { $0.contains(secret) }
+            #expect(lines.isEmpty, "\(lines)")
+        }
+    }
+
+    /// A transport whose credentials are in its URL alone.
+    private static func transport(
+        _ service: LoopbackBroker.Service,
+        to url: String,
+        _ recorder: Recorder
+    ) throws -> any Transport {
+        switch service {
+        case .mqtt, .mqttOverWebSocket:
+            try MQTTTransport(url: url) {
+                $0.wireLogger = recorder
+                $0.reconnection = .never
+                $0.timeouts.connect = LoopbackBroker.connectTimeout
+            }
+        case .stomp, .stompOverWebSocket:
+            try STOMPTransport(url: url) {
+                $0.wireLogger = recorder
+                $0.reconnection = .never
+                $0.timeouts.connect = LoopbackBroker.connectTimeout
+            }
+        case .eventStream:
+            try SSETransport(url: url) {
+                $0.wireLogger = recorder
+                $0.reconnection = .never
+                $0.timeouts.connect = LoopbackBroker.connectTimeout
+            }
+        }
     }
 
     @Test("A WebSocket's frames have names and lengths, and no header, query or payload")
