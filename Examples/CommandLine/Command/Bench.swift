@@ -48,10 +48,16 @@ struct Bench: AsyncParsableCommand {
     var patience: Duration?
 
     func validate() throws {
-        guard 1...100_000_000 ~= count else { throw ValidationError("--count is 1 or more") }
-        guard 40...(64 << 20) ~= size else { throw ValidationError("--size is 40 or more") }
-        guard rate ?? 1 > 0, window > 0 else {
-            throw ValidationError("--rate and --window are 1 or more")
+        guard 1...100_000_000 ~= count else {
+            throw ValidationError("--count is from 1 to 100,000,000")
+        }
+        guard 40...(64 << 20) ~= size else {
+            throw ValidationError("--size is from 40 to 67,108,864")
+        }
+        guard 1...10_000_000 ~= rate ?? 1, 1...1_000_000 ~= window else {
+            throw ValidationError(
+                "--rate is from 1 to 10,000,000, and --window from 1 to 1,000,000"
+            )
         }
     }
 
@@ -132,7 +138,9 @@ struct Bench: AsyncParsableCommand {
                 AnyEntry(
                     topic: topic,
                     command: command,
-                    body: .bytes(BenchTally.body(number, size: size))
+                    body: .bytes(
+                        NumberedBody.bytes(number, time: BenchTally.now, size: size)
+                    )
                 )
             }
             let results = await sender.provider.request(contentsOf: entries, window: window)
@@ -205,48 +213,28 @@ private final class BenchTally: Sendable {
 
     var result: Result { state.withLock { $0.result } }
 
-    /// The body of a message: its number, the present time in nanoseconds, and dots; text, as an event stream needs it.
-    static func body(_ number: Int, size: Int) -> [UInt8] {
-        var body = Array("\(number) \(DispatchTime.now().uptimeNanoseconds) ".utf8)
-        body += repeatElement(UInt8(ascii: "."), count: max(size - body.count, 0))
-        return body
-    }
-
     /// Starts the time.
     func begin() { state.withLock { $0.begin = .now } }
 
-    /// Counts a message.
+    /// Counts a message; one that this command has not sent is left out.
     func take(_ body: Payload) {
-        let now = DispatchTime.now().uptimeNanoseconds
-        let numbers = body.withUnsafeBytes { bytes in
-            var numbers = (0, 0)
-            var part = 0
-            for byte in bytes {
-                guard let digit = byte.digit else {
-                    part += 1
-                    if part == 2 { break }
-                    continue
-                }
-                if part == 0 {
-                    numbers.0 = numbers.0 &* 10 &+ digit
-                } else {
-                    numbers.1 = numbers.1 &* 10 &+ digit
-                }
-            }
-            return numbers
-        }
+        let now = Self.now
+        let arrival = body.withUnsafeBytes { NumberedBody.read($0, count: count, now: now) }
+        guard let arrival else { return }
         state.withLock { state in
-            guard state.seen.indices.contains(numbers.0) else { return }
-            if state.seen[numbers.0] {
+            if state.seen[arrival.number] {
                 state.result.duplicates += 1
             } else {
-                state.seen[numbers.0] = true
+                state.seen[arrival.number] = true
                 state.result.received += 1
-                state.result.latency.record(Int(now) - numbers.1)
+                state.result.latency.record(arrival.age)
                 state.result.time = ContinuousClock.now - state.begin
             }
         }
     }
+
+    /// The present time in nanoseconds, since the start of the computer.
+    static var now: Int { Int(DispatchTime.now().uptimeNanoseconds) }
 
     /// Waits until all have arrived, or none has for a time.
     func waitForRest(_ patience: Duration) async throws {
@@ -262,11 +250,5 @@ private final class BenchTally: Sendable {
             if ContinuousClock.now - since > patience { return }
             try await Task.sleep(for: .milliseconds(10))
         }
-    }
-}
-
-extension UInt8 {
-    fileprivate var digit: Int? {
-        0x30...0x39 ~= self ? Int(self) - 0x30 : nil
     }
 }

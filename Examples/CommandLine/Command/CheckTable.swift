@@ -6,10 +6,9 @@ import WaybillMQTT
 struct CheckTable: Sendable {
     private var rows: [(name: String, value: String)] = []
 
-    /// Adds a row; control characters of a server are left out.
+    /// Adds a row; control characters of a server are shown as their numbers.
     mutating func add(_ name: String, _ value: String) {
-        let scalars = value.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F }
-        rows.append((name, String(String.UnicodeScalarView(scalars))))
+        rows.append((name, TerminalText.escaped(value)))
     }
 
     mutating func add(_ rows: [(String, String)]) {

@@ -98,6 +98,7 @@ struct Client: Sendable {
             configuration.will = message
         }
         configuration.reconnection = reconnection(needs)
+        configuration.connectsOnDemand = needs.reconnects
         configuration.limits.inFlight = needs.inFlight
         configuration.limits.packetSize = needs.bodySize
         configuration.limits.announcesPacketSize = false
@@ -122,6 +123,7 @@ struct Client: Sendable {
         }
         if let timeout = settings.connectTimeout { configuration.timeouts.connect = timeout }
         configuration.reconnection = reconnection(needs)
+        configuration.connectsOnDemand = needs.reconnects
         configuration.limits.bodySize = needs.bodySize
         configuration.limits.memory = max(needs.memory, 1 << 20)
         configuration.tls = settings.tls
@@ -158,8 +160,11 @@ struct Client: Sendable {
         _ body: (Client, Receipt) async throws -> Result
     ) async throws -> Result {
         let provider = provider
+        var isConnected = false
         do {
-            let result = try await body(self, try await provider.connect())
+            let receipt = try await provider.connect()
+            isConnected = true
+            let result = try await body(self, receipt)
             // Not cancelled with this task: an interrupted command disconnects in order, too.
             try await Task { try await provider.disconnect() }.value
             await provider.shutdown()
@@ -170,7 +175,10 @@ struct Client: Sendable {
                 await provider.shutdown()
             }.value
             guard let error = error as? WaybillError else { throw error }
-            throw Failure(error, at: settings.address.shown)
+            let failure = Failure(error, at: settings.address.shown)
+            // There was a connection, and it is gone.
+            guard isConnected, failure.status == .unreachable else { throw failure }
+            throw Failure(.connectionLost, failure.message)
         }
     }
 

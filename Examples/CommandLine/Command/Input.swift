@@ -11,21 +11,31 @@ import Dispatch
 
 /// Files and standard input.
 enum Input {
+    /// The longest body and line, in bytes.
+    static let bodyLimit = 256 << 20
+    private static let secretLimit = 64 << 10
+
     /// The contents of a file; `-` is standard input.
     ///
-    /// - Throws: `Failure` if it cannot be read; `CancellationError`.
-    static func contents(of path: String) async throws -> [UInt8] {
+    /// - Throws: `Failure` if it cannot be read or is longer than the limit in bytes; `CancellationError`.
+    static func contents(of path: String, limit: Int = bodyLimit) async throws -> [UInt8] {
         let descriptor = try descriptor(of: path)
         defer { close(descriptor) }
         var bytes: [UInt8] = []
         let reader = BlockReader(descriptor)
-        while let block = try await reader.next() { bytes += block }
+        while let block = try await reader.next() {
+            bytes += block
+            guard bytes.count <= limit else {
+                let name = path == "-" ? "standard input" : path
+                throw Failure(.file, "\(name) is longer than \(shown(limit)) bytes. Send less.")
+            }
+        }
         return bytes
     }
 
     /// The first line of a file, for secrets.
     static func secret(in path: String) async throws -> String {
-        let bytes = try await contents(of: path)
+        let bytes = try await contents(of: path, limit: secretLimit)
         return String(decoding: bytes.prefix { $0 != 0x0A && $0 != 0x0D }, as: UTF8.self)
     }
 

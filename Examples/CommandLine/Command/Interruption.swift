@@ -62,6 +62,7 @@ enum Interruption {
             Output.complain("\(error)")
         }
         withExtendedLifetime(sources) {}
+        Output.removeEmptyFiles()
         exit((Self.status ?? status).rawValue)
     }
 }

@@ -15,6 +15,7 @@ enum PrintedForm: String, ExpressibleByArgument, CaseIterable {
 struct MessageOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
+        parsing: .unconditional,
         help: "The topic or destination; over http the path behind that of the URL."
     )
     var topic: String?
@@ -49,6 +50,12 @@ struct MessageOptions: ParsableArguments {
     @Option(help: "Print this as a command of another tool, and send nothing.")
     var printAs: PrintedForm?
 
+    func validate() throws {
+        guard expiry ?? .zero <= .seconds(UInt32.max) else {
+            throw ValidationError("--expiry is from 0s to 4294967295s (MQTT 5, 3.3.2.3.3)")
+        }
+    }
+
     /// The options of a send.
     func command(_ further: [SendOption] = []) throws -> EntryCommand {
         var options = further
@@ -81,7 +88,7 @@ struct MessageOptions: ParsableArguments {
 
 /// The source of a message's body.
 struct BodyOptions: ParsableArguments {
-    @Option(name: .shortAndLong, help: "The message.")
+    @Option(name: .shortAndLong, parsing: .unconditional, help: "The message.")
     var message: String?
 
     @Option(name: .shortAndLong, help: "A file with the message.")

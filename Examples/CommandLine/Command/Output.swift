@@ -18,6 +18,10 @@ final class Output: Sendable {
         var buffer: [UInt8] = []
         var isScheduled = false
         var failure: (any Error)?
+        /// Called once, when a block could not be written.
+        var onFailure: (@Sendable () -> Void)?
+        /// Whether the file has to be emptied before the first write.
+        var mustEmpty = false
     }
 
     private static let blockSize = 65_536
@@ -36,23 +40,56 @@ final class Output: Sendable {
         state = Mutex(State())
     }
 
-    /// A file, which is made or emptied; with nil standard output.
+    /// A file, which is made, or emptied before the first write; with nil standard output.
     ///
     /// - Throws: `Failure` if the file cannot be opened.
     static func opening(_ path: String?) throws -> Output {
         guard let path, path != "-" else { return Output() }
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        var descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        let isMade = descriptor >= 0
+        if !isMade, errno == EEXIST {
+            // With O_CREAT, since a link may lead to a file that is not there.
+            descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o666)
+        }
         guard descriptor >= 0 else {
             throw Failure(.file, "\(path) cannot be written: \(Self.reason). Name another file.")
         }
-        return Output(descriptor, path)
+        if isMade { made.withLock { $0.append((path, descriptor)) } }
+        return Output(descriptor, path, mustEmpty: !isMade && isFile(descriptor))
     }
 
-    private init(_ descriptor: Int32, _ name: String) {
+    private init(_ descriptor: Int32, _ name: String, mustEmpty: Bool) {
         self.descriptor = descriptor
         self.name = name
         isPipe = Self.isPipe(descriptor)
-        state = Mutex(State())
+        state = Mutex(State(mustEmpty: mustEmpty))
+    }
+
+    /// The files that this process has made.
+    private static let made = Mutex<[(path: String, descriptor: Int32)]>([])
+
+    /// Removes the files that this process has made and left empty.
+    static func removeEmptyFiles() {
+        for file in made.withLock({ $0 }) {
+            var (open, present) = (stat(), stat())
+            guard fstat(file.descriptor, &open) == 0, open.st_size == 0,
+                lstat(file.path, &present) == 0,
+                present.st_ino == open.st_ino, present.st_dev == open.st_dev
+            else { continue }
+            unlink(file.path)
+        }
+    }
+
+    /// Whether output goes to a terminal, which must not be controlled by what others have sent.
+    var isTerminal: Bool { isatty(descriptor) == 1 }
+
+    /// Calls a closure once, when output that was added could not be written: the next message may never come.
+    func onFailure(_ action: @escaping @Sendable () -> Void) {
+        let hasFailed = state.withLock { state in
+            if state.failure == nil { state.onFailure = action }
+            return state.failure != nil
+        }
+        if hasFailed { action() }
     }
 
     /// Adds bytes.
@@ -71,10 +108,14 @@ final class Output: Sendable {
         if let failure { throw failure }
         guard schedules else { return }
         queue.asyncAfter(deadline: .now() + .milliseconds(1)) { [self] in
-            state.withLock { state in
+            let onFailure = state.withLock { state in
                 state.isScheduled = false
                 writeOut(&state)
+                guard state.failure != nil else { return (@Sendable () -> Void)?.none }
+                defer { state.onFailure = nil }
+                return state.onFailure
             }
+            onFailure?()
         }
     }
 
@@ -99,6 +140,13 @@ final class Output: Sendable {
 
     private func writeOut(_ state: inout State) {
         guard state.failure == nil else { return state.buffer.removeAll() }
+        if state.mustEmpty, !state.buffer.isEmpty {
+            state.mustEmpty = false
+            guard ftruncate(descriptor, 0) == 0 else {
+                state.failure = Failure(.file, "\(name) cannot be emptied: \(Self.reason).")
+                return state.buffer.removeAll()
+            }
+        }
         state.buffer.withUnsafeBytes { bytes in
             var begin = 0
             while begin < bytes.count, state.failure == nil {
@@ -131,9 +179,13 @@ final class Output: Sendable {
         return true
     }
 
-    private static func isPipe(_ descriptor: Int32) -> Bool {
+    private static func isPipe(_ descriptor: Int32) -> Bool { kind(of: descriptor) == S_IFIFO }
+
+    private static func isFile(_ descriptor: Int32) -> Bool { kind(of: descriptor) == S_IFREG }
+
+    private static func kind(of descriptor: Int32) -> mode_t? {
         var status = stat()
-        return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
+        return fstat(descriptor, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 
     /// The reason of the last failed call of the system.
@@ -146,10 +198,7 @@ final class Output: Sendable {
 
     /// Writes one line to standard error.
     static func complain(_ message: String) {
-        let line = message.unicodeScalars.map { scalar in
-            scalar.value < 0x20 || scalar.value == 0x7F ? " " : String(scalar)
-        }
-        tell("waybill: \(line.joined())\n")
+        tell("waybill: \(TerminalText.spaced(message))\n")
     }
 
     /// Writes text to standard error.

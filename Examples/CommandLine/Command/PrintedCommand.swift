@@ -3,8 +3,8 @@ import Waybill
 
 /// A message as a command of a shell that sends it, without secrets.
 ///
-/// Credentials are named as variables of the environment. Left out are headers that may carry credentials, by their names,
-/// and queries.
+/// Credentials are named as variables of the environment. Left out are queries, and the values of headers that are not known
+/// to be harmless.
 struct PrintedCommand {
     let settings: ServerSettings
     var topic = ""
@@ -16,13 +16,17 @@ struct PrintedCommand {
     var method: String?
     var isRequest = false
 
-    /// Parts of the names of headers that carry credentials.
-    private static let secrets = ["auth", "cookie", "pass", "token", "secret", "key"]
+    /// The headers whose values are no credentials; those of all others are shown as an ellipsis.
+    private static let plain = [
+        "accept", "ack", "content-encoding", "content-language", "content-type", "correlation-id",
+        "destination-type", "expires", "expiration", "persistent", "priority", "receipt",
+        "reply-to", "selector", "type", "x-eventsource-event",
+    ]
 
-    private var shownHeaders: [Headers.Header] {
-        headers.filter { header in
-            let name = header.name.lowercased()
-            return !Self.secrets.contains { name.contains($0) }
+    private var shownHeaders: [(name: String, value: String)] {
+        headers.map { header in
+            let isPlain = Self.plain.contains(header.name.lowercased())
+            return (header.name, isPlain ? header.value : "…")
         }
     }
 
@@ -50,6 +54,11 @@ struct PrintedCommand {
     private var hasUser: Bool { settings.userName != nil || settings.address.userName != nil }
     private var hasPassword: Bool { settings.password != nil || settings.address.hasPassword }
 
+    /// An option, in one argument if its value would be taken for another option.
+    private static func option(_ short: String, _ long: String, _ value: String) -> [String] {
+        value.hasPrefix("-") ? ["\(long)=\(value)"] : [short, value]
+    }
+
     private var waybill: String {
         var arguments = ["waybill", isRequest ? "request" : "pub", url]
         if settings.address.isWebSocket, settings.family == .stomp {
@@ -59,13 +68,13 @@ struct PrintedCommand {
         if settings.family == .mqtt, settings.mqttVersion != .v5 {
             arguments += ["-V", settings.mqttVersion.rawValue]
         }
-        if !path.isEmpty { arguments += ["-t", path] }
+        if !path.isEmpty { arguments += Self.option("-t", "--topic", path) }
         if qos != .atMostOnce { arguments += ["-q", "\(qos.rawValue)"] }
         if isRetained { arguments.append("-r") }
         if let method { arguments += ["-X", method] }
         if let contentType { arguments += ["--content-type", contentType] }
         for header in shownHeaders { arguments += ["-H", "\(header.name): \(header.value)"] }
-        arguments += body.map { $0.isEmpty ? ["-n"] : ["-m", text] } ?? []
+        if let body { arguments += body.isEmpty ? ["-n"] : Self.option("-m", "--message", text) }
         return Shell.line(arguments)
     }
 
@@ -92,8 +101,12 @@ struct PrintedCommand {
                     arguments += ["--cafile", path]
                 }
             }
+            // As `Client` does: over TCP a token is the password.
+            let hasToken = settings.token != nil && !hasPassword
+            if hasToken, !hasUser, settings.mqttVersion != .v5 { arguments += ["-u", "token"] }
             return Shell.line(arguments) + (hasUser ? #" -u "$WAYBILL_USERNAME""# : "")
                 + (hasPassword ? #" -P "$WAYBILL_PASSWORD""# : "")
+                + (hasToken ? #" -P "$WAYBILL_TOKEN""# : "")
         }
     }
 
@@ -106,7 +119,8 @@ struct PrintedCommand {
             if !path.isEmpty {
                 target += (target.hasSuffix("/") ? "" : "/") + path.drop { $0 == "/" }
             }
-            var arguments = ["curl", "-sS"]
+            // Without -g, brackets and braces would stand for several URLs.
+            var arguments = ["curl", "-sS", "-g"]
             if method != nil || body == nil { arguments += ["-X", method ?? "POST"] }
             if let contentType { arguments += ["-H", "Content-Type: \(contentType)"] }
             for header in shownHeaders { arguments += ["-H", "\(header.name): \(header.value)"] }
@@ -116,9 +130,11 @@ struct PrintedCommand {
                 arguments += ["--cacert", path]
             }
             arguments.append(target)
-            return Shell.line(arguments)
-                + (hasUser ? #" -u "$WAYBILL_USERNAME:$WAYBILL_PASSWORD""# : "")
-                + (settings.token != nil ? #" -H "Authorization: Bearer $WAYBILL_TOKEN""# : "")
+            let line = Shell.line(arguments)
+            if settings.token != nil {
+                return line + #" -H "Authorization: Bearer $WAYBILL_TOKEN""#
+            }
+            return line + (hasUser ? #" -u "$WAYBILL_USERNAME:$WAYBILL_PASSWORD""# : "")
         }
     }
 }

@@ -40,7 +40,9 @@ struct Pub: AsyncParsableCommand {
         guard body.count + (isLineByLine ? 1 : 0) == 1 else {
             throw ValidationError("give one of --message, --file, -s, -l and -n")
         }
-        guard window > 0 else { throw ValidationError("--window is 1 or more") }
+        guard 1...1_000_000 ~= window else {
+            throw ValidationError("--window is from 1 to 1,000,000")
+        }
     }
 
     func run() async throws {
@@ -106,10 +108,15 @@ struct Pub: AsyncParsableCommand {
         let reader = BlockReader(STDIN_FILENO, size: 65_536)
         let progress = Progress()
         defer { progress.end() }
-        var splitter = LineSplitter(limit: 256 << 20)
+        var splitter = LineSplitter(limit: Input.bodyLimit)
         var count = 0
         while let block = try await reader.next() {
-            let lines = try splitter.add(block)
+            let lines: [[UInt8]]
+            do throws(TextError) {
+                lines = try splitter.add(block)
+            } catch {
+                throw Failure(.file, error.description)
+            }
             try await send(lines, client, entry)
             count += lines.count
             progress.show(count)

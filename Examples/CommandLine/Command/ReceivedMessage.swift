@@ -28,7 +28,8 @@ extension ShownMessage {
         qos = message.qos.rawValue
         isRetained = message.isRetained
         isDuplicate = message.isDuplicate
-        identifier = message.id?.description
+        // That of a message which is acknowledged by hand is the provider's own.
+        identifier = message.headers["message-id"] ?? message.id?.description
         contentType = message.contentType
         replyTopic = message.replyTopic
         correlationData = message[.correlationData]

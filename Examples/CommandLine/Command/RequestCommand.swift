@@ -55,7 +55,7 @@ struct RequestCommand: AsyncParsableCommand {
         let settings = try await ServerSettings(server)
         let topic = try message.requiredTopic(settings)
         let bytes = try await body.bytes()
-        let format =
+        var format =
             try format.map { format throws(TextError) in try OutputFormat(format) } ?? .payload
         if let form = message.printAs {
             let command = PrintedCommand(
@@ -79,6 +79,7 @@ struct RequestCommand: AsyncParsableCommand {
             headers: message.fields(settings)
         )
         let output = try Output.opening(output)
+        format.isForTerminal = output.isTerminal
         let reply = try await Client(settings).connected { client in
             try await client.provider.request(entry, as: Message.self)
         }
@@ -86,7 +87,7 @@ struct RequestCommand: AsyncParsableCommand {
         if pretty, let json = JSONText.pretty(shown.body) { shown.body = json }
         if verbose {
             for header in shown.headers {
-                try output.writeLine("\(header.name): \(header.value)")
+                try output.writeLine(TerminalText.escaped("\(header.name): \(header.value)"))
             }
             try output.writeLine("")
         }

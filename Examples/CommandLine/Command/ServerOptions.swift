@@ -21,7 +21,7 @@ struct HeaderArgument: ExpressibleByArgument {
 func time(_ argument: String) throws -> Duration {
     guard let time = Duration(argument: argument) else {
         throw ValidationError(
-            "a time is a number with ms, s, m or h, not \(Shell.quoted(argument))"
+            "a time is a number with ms, s, m or h, up to 100000h, not \(Shell.quoted(argument))"
         )
     }
     return time
@@ -146,7 +146,7 @@ struct WillArguments: ParsableArguments {
     @Option(help: "The topic of the will.")
     var willTopic: String?
 
-    @Option(help: "The text of the will.")
+    @Option(parsing: .unconditional, help: "The text of the will.")
     var willMessage: String?
 
     @Option(help: "The quality of service of the will.")
@@ -196,6 +196,9 @@ struct ServerSettings: Sendable {
         }
         virtualHost = options.virtualHost ?? file?["virtual-host"]
         keepAlive = options.keepAlive ?? file?["keep-alive"].flatMap(Duration.init(argument:))
+        guard keepAlive ?? .zero <= .seconds(65_535) else {
+            throw TextError("the keep alive is from 0s to 65535s (MQTT 5, 3.1.2.10)")
+        }
         connectTimeout = options.connectTimeout
         if options.will.willTopic != nil {
             _ = try qualityOfService(options.will.willQos)

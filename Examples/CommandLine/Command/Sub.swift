@@ -25,6 +25,8 @@ struct Sub: AsyncParsableCommand {
               %U seconds since 1970                     %% a percent sign
               %j JSON, with the payload as text         %J with the payload as JSON
               \\n \\t \\r \\0 \\a \\e \\\\ characters
+            Control characters of topics, headers and the like are shown as \\u{1b}; those of payloads only at a terminal.
+            With QoS 1 and 2 each message is acknowledged after it is written.
             """
     )
 
@@ -114,41 +116,92 @@ struct Sub: AsyncParsableCommand {
         let writer = try MessageWriter(self, settings)
         var needs = Client.Needs()
         needs.reconnects = !noReconnect
-        return try await Client(settings, needs).connected { client in
+        // Kept until after the disconnect if the session is kept, since the end of a subscription takes it out of the session.
+        let (received, kept) = try await Client(settings, needs).connected { client in
             let messages = try await client.provider.messages(entry)
+            let observer = Task { await Self.report(client) }
+            defer { observer.cancel() }
+            let receiving = Task { try await take(messages, client, writer) }
+            writer.output.onFailure { receiving.cancel() }
             let timer = limit.map { limit in
                 Task {
                     try await Task.sleep(for: limit)
-                    messages.cancel()
+                    receiving.cancel()
                 }
             }
-            let observer = Task { await Self.report(client) }
-            defer {
-                timer?.cancel()
-                observer.cancel()
+            defer { timer?.cancel() }
+            let received = try await withTaskCancellationHandler {
+                try await receiving.value
+            } onCancel: {
+                receiving.cancel()
             }
-            var received = 0
-            var pace = Pace()
-            do {
-                for try await message in messages {
-                    if pace.isFast() { try await Task.sleep(for: Pace.time) }
-                    if noRetained, message.isRetained { continue }
-                    try writer.write(message)
-                    if let answer, let topic = message.replyTopic {
-                        _ = try await client.provider.request(
-                            AnyEntry(
-                                topic: topic,
-                                command: .reply(to: message),
-                                body: .bytes(Array(answer.utf8))
-                            )
+            return (received, settings.keepsSession ? messages : nil)
+        }
+        withExtendedLifetime(kept) {}
+        return count.map { received < $0 } == true ? .nothingCame : .done
+    }
+
+    /// Writes messages until there are enough, until the subscription has ended, or until the task is cancelled.
+    ///
+    /// - Returns: The number of messages.
+    private func take(
+        _ messages: Messages<Message>,
+        _ client: Client,
+        _ writer: MessageWriter
+    ) async throws -> Int {
+        var received = 0
+        var pace = Pace()
+        do {
+            for try await message in messages {
+                if pace.isFast() { try await Task.sleep(for: Pace.time) }
+                if noRetained, message.isRetained {
+                    try await acknowledge(message, client)
+                    continue
+                }
+                try writer.write(message)
+                if acknowledges(client.settings) {
+                    // What is acknowledged must not be lost: the server forgets it.
+                    try writer.output.flush()
+                    try await acknowledge(message, client)
+                }
+                received += 1
+                if let answer, let topic = message.replyTopic {
+                    _ = try await client.provider.request(
+                        AnyEntry(
+                            topic: topic,
+                            command: .reply(to: message),
+                            body: .bytes(Array(answer.utf8))
                         )
-                    }
-                    received += 1
-                    if received == count { break }
+                    )
                 }
-            } catch is CancellationError {}
-            try writer.output.flush()
-            return count.map { received < $0 } == true ? .nothingCame : .done
+                if received == count { break }
+            }
+        } catch is CancellationError {}
+        try writer.output.flush()
+        return received
+    }
+
+    /// Whether messages are acknowledged to the server, after they were written.
+    private func acknowledges(_ settings: ServerSettings) -> Bool {
+        qos > 0 && settings.family != .events
+    }
+
+    /// Acknowledges a message, also if the command was interrupted meanwhile.
+    private func acknowledge(_ message: Message, _ client: Client) async throws {
+        guard acknowledges(client.settings), message.qos != .atMostOnce, let id = message.id
+        else { return }
+        let provider = client.provider
+        let entry = AnyEntry(command: .ack(id))
+        do {
+            do {
+                _ = try await provider.request(entry)
+            } catch is CancellationError {
+                _ = try await Task { try await provider.request(entry) }.value
+            }
+        } catch let error as WaybillError
+            where [.invalidEntry, .notConnected, .connectionLost].contains(error.code)
+        {
+            // The connection that the message has come over is gone. The server sends it again.
         }
     }
 
@@ -164,6 +217,7 @@ struct Sub: AsyncParsableCommand {
         if let share { options.append(.shareName(share)) }
         if !event.isEmpty { options.append(.eventTypes(Set(event))) }
         if let lastEventId { options.append(.lastEventID(lastEventId)) }
+        if acknowledges(settings) { options.append(.manualAcknowledgement) }
         let qos = try qualityOfService(qos)
         if settings.family == .stomp {
             options.append(.ackMode(qos == .atMostOnce ? .auto : .clientIndividual))
@@ -224,10 +278,10 @@ private struct Pace {
 }
 
 /// Writes messages as the options of ``Sub`` ask for.
-private struct MessageWriter {
+private struct MessageWriter: Sendable {
     let output: Output
     private let settings: ServerSettings
-    private let format: OutputFormat
+    private var format: OutputFormat
     private let isPretty: Bool
     private let end: [UInt8]
     private let form: PrintedForm?
@@ -241,6 +295,7 @@ private struct MessageWriter {
         end = sub.hasNoLineFeed ? [] : [0x0A]
         form = sub.printAs
         output = try Output.opening(sub.output)
+        format.isForTerminal = output.isTerminal
     }
 
     func write(_ message: Message) throws {

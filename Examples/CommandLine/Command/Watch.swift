@@ -68,16 +68,18 @@ struct Watch: AsyncParsableCommand {
                 options: options
             )
         )
-        let wasEnded: Bool
+        // When the frames end by themselves.
+        let missing = limit == nil && count == nil ? ExitStatus.done : .nothingCame
+        let status: ExitStatus
         do {
-            wasEnded = try await Client(settings, needs).connected { client in
+            status = try await Client(settings, needs).connected { client in
                 let messages =
                     topics.isEmpty ? nil : try await client.provider.messages(entry)
-                return try await withThrowingTaskGroup(of: Bool.self) { group in
+                return try await withThrowingTaskGroup(of: ExitStatus.self) { group in
                     if let messages {
                         group.addTask {
                             for try await _ in messages {}
-                            return false
+                            return missing
                         }
                     } else {
                         group.addTask {
@@ -85,24 +87,24 @@ struct Watch: AsyncParsableCommand {
                                 guard case .disconnected(let cause?) = state else { continue }
                                 throw cause
                             }
-                            return false
+                            return missing
                         }
                     }
                     group.addTask {
                         for await failure in ends {
                             if let failure { throw failure }
-                            return true
+                            return .done
                         }
-                        return false
+                        return missing
                     }
                     if let limit {
                         group.addTask {
                             try await Task.sleep(for: limit)
-                            return true
+                            return count == nil ? .done : .nothingCame
                         }
                     }
                     defer { group.cancelAll() }
-                    return try await group.next() ?? false
+                    return try await group.next() ?? missing
                 }
             }
         } catch {
@@ -111,7 +113,7 @@ struct Watch: AsyncParsableCommand {
             throw error
         }
         try log.output.flush()
-        return wasEnded || limit == nil ? .done : .nothingCame
+        return status
     }
 }
 

@@ -1,20 +1,22 @@
 extension Duration {
-    /// Reads `250ms`, `1.5s`, `2m`, `1h` or a number of seconds; nil for anything else.
+    /// Reads `250ms`, `1.5s`, `2m`, `1h` or a number of seconds, up to 100,000 hours; nil for anything else.
     package init?(argument: String) {
         let units: [(name: String, milliseconds: Double)] = [
             ("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("", 1_000),
         ]
         guard let unit = units.first(where: { argument.hasSuffix($0.name) }),
             let number = Double(argument.dropLast(unit.name.count)),
-            number >= 0, number * unit.milliseconds < 1e15
+            number >= 0, number * unit.milliseconds <= 3.6e11
         else { return nil }
         self = .milliseconds(Int64((number * unit.milliseconds).rounded()))
     }
 
-    /// The duration in nanoseconds.
+    /// The duration in nanoseconds; the greatest or least number for one of more than 292 years.
     package var nanoseconds: Int {
         let (seconds, attoseconds) = components
-        return Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)
+        let (whole, isTooLong) = Int(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, isTooLarge) = whole.addingReportingOverflow(Int(attoseconds / 1_000_000_000))
+        return isTooLong || isTooLarge ? (seconds < 0 ? .min : .max) : sum
     }
 
     /// The duration in seconds.

@@ -1,9 +1,13 @@
 /// JSON in and out, by its tokens (RFC 8259): numbers and the order of members stay as they are.
 package enum JSONText {
-    /// The JSON with one member on a line, indented by two spaces; nil if the bytes are no JSON.
+    /// The JSON with one member on a line, indented by two spaces.
+    ///
+    /// Characters that control a terminal are escaped, so that it can be shown.
+    ///
+    /// - Returns: Nil if the bytes are no JSON, or if it would be longer than four times the bytes and 1 MiB.
     package static func pretty(_ bytes: [UInt8]) -> [UInt8]? { Reader.read(bytes, isPretty: true) }
 
-    /// The JSON without spaces between its tokens; nil if the bytes are no JSON.
+    /// The JSON in one line, without spaces between its tokens; nil if the bytes are no JSON.
     package static func compact(_ bytes: [UInt8]) -> [UInt8]? {
         Reader.read(bytes, isPretty: false)
     }
@@ -16,21 +20,29 @@ package enum JSONText {
     /// Appends text as a JSON string.
     package static func append(_ text: String, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"", "\\":
                 output.append(UInt8(ascii: "\\"))
-                output.append(byte)
-            case 0x0A: output += #"\n"#.utf8
-            case 0x0D: output += #"\r"#.utf8
-            case 0x09: output += #"\t"#.utf8
-            case 0..<0x20, 0x7F:
-                output += #"\u00"#.utf8
-                Hexadecimal.append([byte], to: &output)
-            default: output.append(byte)
+                output.append(UInt8(ascii: scalar))
+            case "\n": output += #"\n"#.utf8
+            case "\r": output += #"\r"#.utf8
+            case "\t": output += #"\t"#.utf8
+            default: append(scalar, to: &output)
             }
         }
         output.append(UInt8(ascii: "\""))
+    }
+
+    /// Appends a character of a string; one that controls a terminal by its number.
+    fileprivate static func append(_ scalar: Unicode.Scalar, to output: inout [UInt8]) {
+        guard TerminalText.isDeceptive(scalar) else {
+            return output += Unicode.UTF8.encode(scalar).map { Array($0) } ?? []
+        }
+        // All of them are below U+10000.
+        output += #"\u"#.utf8
+        let number = UInt16(truncatingIfNeeded: scalar.value)
+        Hexadecimal.append([UInt8(number >> 8), UInt8(number & 0xFF)], to: &output)
     }
 
     /// Appends a message as an object, with the names of `mosquitto_sub -F %j`.
@@ -71,9 +83,13 @@ private struct Reader {
     private let isPretty: Bool
     private var position = 0
     private var output: [UInt8] = []
+    /// The longest output, in bytes: nesting makes indented JSON much longer.
+    private let limit: Int
     private static let deepest = 256
 
     static func read(_ bytes: [UInt8], isPretty: Bool) -> [UInt8]? {
+        // RFC 8259, 8.1.
+        guard String(validating: bytes, as: UTF8.self) != nil else { return nil }
         var reader = Reader(bytes: bytes, isPretty: isPretty)
         reader.skipSpace()
         guard reader.value(depth: 0) else { return nil }
@@ -84,6 +100,7 @@ private struct Reader {
     private init(bytes: [UInt8], isPretty: Bool) {
         self.bytes = bytes
         self.isPretty = isPretty
+        limit = isPretty ? 4 * bytes.count + (1 << 20) : .max
     }
 
     private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
@@ -127,6 +144,7 @@ private struct Reader {
         }
         while true {
             lineFeed(depth + 1)
+            guard output.count <= limit else { return false }
             if areNamed {
                 guard string() else { return false }
                 skipSpace()
@@ -147,8 +165,9 @@ private struct Reader {
         }
     }
 
+    /// Takes a string (RFC 8259, 7).
     private mutating func string() -> Bool {
-        let begin = position
+        var begin = position
         guard take(UInt8(ascii: "\"")) else { return false }
         while let byte = next {
             position += 1
@@ -156,12 +175,35 @@ private struct Reader {
             case UInt8(ascii: "\""):
                 output += bytes[begin..<position]
                 return true
-            case UInt8(ascii: "\\"): position += 1
+            case UInt8(ascii: "\\"):
+                guard escape() else { return false }
             case 0..<0x20: return false
-            default: break
+            case 0x20..<0x7F: break
+            default:
+                let first = position - 1
+                while let next, next & 0xC0 == 0x80 { position += 1 }
+                let character = String(decoding: bytes[first..<position], as: UTF8.self)
+                guard let scalar = character.unicodeScalars.first,
+                    TerminalText.isDeceptive(scalar)
+                else { break }
+                output += bytes[begin..<first]
+                JSONText.append(scalar, to: &output)
+                begin = position
             }
         }
         return false
+    }
+
+    /// Takes what follows a backslash.
+    private mutating func escape() -> Bool {
+        guard let byte = next else { return false }
+        position += 1
+        guard byte == UInt8(ascii: "u") else { return #""\/bfnrt"#.utf8.contains(byte) }
+        for _ in 0..<4 {
+            guard let next, Unicode.Scalar(next).properties.isASCIIHexDigit else { return false }
+            position += 1
+        }
+        return true
     }
 
     private mutating func word(_ word: String) -> Bool {

@@ -39,7 +39,7 @@ package struct LineSplitter: Sendable {
 
     private func check(_ count: Int) throws(TextError) {
         guard count <= limit else {
-            throw TextError("a line is longer than \(limit) bytes; send it with --stdin-whole")
+            throw TextError("a line is longer than \(shown(limit)) bytes: divide it")
         }
     }
 }

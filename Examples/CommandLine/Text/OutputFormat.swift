@@ -52,6 +52,8 @@ package struct OutputFormat: Sendable {
 
     private static let fields = Array("tpxXlqrdmCRDEPIUjJ".utf8)
     private let pieces: [Piece]
+    /// Whether output goes to a terminal, so that `%p` and `%D` are escaped, too.
+    package var isForTerminal = false
 
     /// The payload alone.
     package static let payload = OutputFormat(pieces: [.field(UInt8(ascii: "p"))])
@@ -61,9 +63,7 @@ package struct OutputFormat: Sendable {
     ])
 
     /// Whether a message is its payload and nothing else, which needs no ``ShownMessage``.
-    package var isPayloadAlone: Bool { pieces == Self.payload.pieces }
-    /// Whether the topic and the payload are all that is shown.
-    package var isVerbose: Bool { pieces == Self.verbose.pieces }
+    package var isPayloadAlone: Bool { pieces == Self.payload.pieces && !isForTerminal }
 
     private init(pieces: [Piece]) {
         self.pieces = pieces
@@ -115,10 +115,15 @@ package struct OutputFormat: Sendable {
     }
 
     /// Appends a message in this format, without a line feed.
+    ///
+    /// Texts of the peer are escaped: see ``TerminalText``. A body is so for a terminal alone.
     package func append(_ message: ShownMessage, to output: inout [UInt8]) {
         for piece in pieces {
             switch piece {
             case .text(let text): output += text
+            case .field(UInt8(ascii: "p")): append(body: message.body, to: &output)
+            case .field(UInt8(ascii: "D")):
+                append(body: message.correlationData ?? [], to: &output)
             case .field(let field): Self.append(field, of: message, to: &output)
             }
         }
@@ -130,28 +135,34 @@ package struct OutputFormat: Sendable {
         to output: inout [UInt8]
     ) {
         switch Unicode.Scalar(field) {
-        case "t": output += message.topic.utf8
-        case "p": output += message.body
+        case "t": append(message.topic, to: &output)
         case "x": Hexadecimal.append(message.body, to: &output)
         case "X": Hexadecimal.append(message.body, isUpper: true, to: &output)
         case "l": output += "\(message.body.count)".utf8
         case "q": output += "\(message.qos)".utf8
         case "r": output.append(message.isRetained ? 0x31 : 0x30)
         case "d": output.append(message.isDuplicate ? 0x31 : 0x30)
-        case "m": output += (message.identifier ?? "").utf8
-        case "C": output += (message.contentType ?? "").utf8
-        case "R": output += (message.replyTopic ?? "").utf8
-        case "D": output += message.correlationData ?? []
+        case "m": append(message.identifier, to: &output)
+        case "C": append(message.contentType, to: &output)
+        case "R": append(message.replyTopic, to: &output)
         case "E": output += (message.expiry.map { "\($0)" } ?? "").utf8
         case "P":
             let all = message.headers.map { "\($0.name):\($0.value)" }
-            output += all.joined(separator: " ").utf8
+            append(all.joined(separator: " "), to: &output)
         case "I": output += message.time.iso8601.utf8
         case "U": output += message.time.unix.utf8
         case "j": JSONText.append(message, payloadIsJSON: false, to: &output)
         case "J": JSONText.append(message, payloadIsJSON: true, to: &output)
         default: break
         }
+    }
+
+    private func append(body: [UInt8], to output: inout [UInt8]) {
+        output += isForTerminal ? TerminalText.escaped(body: body) : body
+    }
+
+    private static func append(_ text: String?, to output: inout [UInt8]) {
+        if let text { output += TerminalText.escaped(text).utf8 }
     }
 }
 

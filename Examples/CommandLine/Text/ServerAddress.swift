@@ -10,12 +10,17 @@ package struct ServerAddress: Sendable, Equatable {
     package let scheme: String
     package let host: String
     package let port: Int
-    /// The path with its query, from its slash on; empty without one.
+    /// The path with its query and fragment, from its slash on; empty without one.
     package let path: String
     package let hasPassword: Bool
     package let userName: String?
-    /// The URL without user, password and query, for output.
-    package var shown: String { "\(scheme)://\(authority)\(path.prefix { $0 != "?" })" }
+    /// The URL without user, password, query and fragment, for output.
+    package var shown: String {
+        let path = path.prefix { $0 != "?" && $0 != "#" }
+        // An @ within a part of the path may be the end of a password that has a slash: user:9/secret@host.
+        let isOfUser = zip(path, path.dropFirst()).contains { $0 != "/" && $1 == "@" }
+        return "\(scheme)://\(authority)\(isOfUser ? "/…" : path)"
+    }
 
     private static let ports = [
         "mqtt": 1_883, "mqtts": 8_883, "ws": 80, "wss": 443, "stomp": 61_613, "stomps": 61_614,
@@ -48,16 +53,22 @@ package struct ServerAddress: Sendable, Equatable {
     package init(_ url: String) throws(TextError) {
         let schemes = "mqtt, mqtts, ws, wss, stomp, stomps, http or https"
         guard let mark = url.range(of: "://") else {
-            throw TextError("\(Shell.quoted(url)) is no URL: write mqtt://HOST, or \(schemes)")
+            // It is not repeated, since it may have a password.
+            throw TextError("the server is no URL: write mqtt://HOST, or \(schemes)")
         }
         scheme = url[..<mark.lowerBound].lowercased()
         guard let usual = Self.ports[scheme] else {
-            throw TextError("the scheme of a URL is \(schemes), not \(Shell.quoted(scheme))")
+            let isName = scheme.allSatisfy { $0.isASCII && $0.isLetter }
+            let given = isName ? Shell.quoted(scheme) : "what is before ://"
+            throw TextError("the scheme of a URL is \(schemes), not \(given)")
         }
         let rest = url[mark.upperBound...]
-        let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+        let end = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
         path = String(rest[end...])
         var place = rest[..<end]
+        guard !path.contains("@") || ["ws", "wss", "http", "https"].contains(scheme) else {
+            throw TextError("in a URL, write a slash of a password as %2F and an @ as %40")
+        }
         var user: Substring?
         if let at = place.lastIndex(of: "@") {
             user = place[..<at]

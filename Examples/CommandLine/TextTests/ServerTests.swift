@@ -18,6 +18,30 @@ struct ServerTests {
         #expect(address.shown == "mqtts://Broker.example:1234/x")
     }
 
+    @Test(
+        "No secret of a URL is shown",
+        arguments: [
+            ("http://user:9/s3cret@h", "http://user:9/…"), ("http://h/a#s3cret", "http://h/a"),
+            ("mqtt://h#s3cret", "mqtt://h"), ("mqtt://u:s3cret@h?s3cret", "mqtt://h"),
+            ("http://h/@ada/feed", "http://h/@ada/feed"),
+        ]
+    )
+    func shownAddress(url: String, shown: String) throws {
+        #expect(try ServerAddress(url).shown == shown)
+    }
+
+    @Test(
+        "A wrong URL is not repeated",
+        arguments: [
+            "user:s3cret@127.0.0.1", "user:s3cret@://h", "mqtt://user:9/s3cret@h",
+            "mqtt://user:s3cret/x@h", "mqtt://user:s3cret@", "mqtt://user:s3cret@h:x",
+        ]
+    )
+    func repeatedSecret(url: String) throws {
+        let error = try #require(throws: TextError.self) { try ServerAddress(url) }
+        #expect(!error.description.contains("s3cret"))
+    }
+
     @Test("An IPv6 address has colons of its own")
     func addressWithColons() throws {
         let address = try ServerAddress("stomp://[::1]")
