@@ -362,6 +362,7 @@ final class SimulatedClient: @unchecked Sendable {
             if case .waiting(_, let cause) = state { ledger.checkUnbroken(cause, name) }
             last = state
             if case .connected = state { isConnected = true } else { isConnected = false }
+            if isConnected { ledger.inform(name) }
         }
     }
 

@@ -44,6 +44,12 @@ final class SimulationLedger: @unchecked Sendable {
     var keepsOrder = true
     /// True when a broker has lost its state. It may then treat a repetition as a new message.
     var hasForgotten = false
+    /// The clients that know their session.
+    private var informed: Set<String> = []
+    /// Those whose session the broker has lost, without a CONNACK that has told them.
+    private var uninformed: Set<String> = []
+    /// Those that have gone on in another session, and cannot know it.
+    private var foreign: Set<String> = []
     /// True when there are no faults and every dead connection was detected. From then on each message must arrive.
     var isWell = false
 
@@ -71,9 +77,25 @@ final class SimulationLedger: @unchecked Sendable {
     }
 
     /// Records that a client has connected. The broker sends it each unacknowledged message once more.
-    func beginConnection(of listener: String) {
+    func beginConnection(of listener: String, sessionPresent: Bool) {
+        if !sessionPresent {
+            if informed.contains(listener) { uninformed.insert(listener) }
+        } else if uninformed.contains(listener) {
+            count("resumed in another session")
+            foreign.insert(listener)
+        }
         for (topic, lane) in lanes where lane.listener == listener { lanes[topic]?.copies = [:] }
     }
+
+    /// Records that a client has had the CONNACK of its connection.
+    func inform(_ listener: String) {
+        informed.insert(listener)
+        uninformed.remove(listener)
+    }
+
+    /// True when a message of QoS 2 may look to the client like a repetition of one from a session that the broker has
+    /// lost (Documentation/Simulation.md, What no client can know).
+    func isInForeignSession(_ listener: String) -> Bool { foreign.contains(listener) }
 
     /// Makes a call that sends a number, and records its outcome.
     ///

@@ -212,9 +212,11 @@ struct SimulationWorkload: Sendable {
         switch occurrence {
         case .published(_, let topic, let payload, _):
             ledger.arrive(Int(String(decoding: payload, as: UTF8.self)), at: topic)
-        case .connected(_, _, let clientIdentifier, _):
+        case .connected(_, _, let clientIdentifier, let sessionPresent):
             ledger.count("connected")
-            if let clientIdentifier { ledger.beginConnection(of: clientIdentifier) }
+            if let clientIdentifier {
+                ledger.beginConnection(of: clientIdentifier, sessionPresent: sessionPresent)
+            }
         case .violation(let client, let text):
             world.fail("client \(client) has broken the protocol: \(text)")
         default: break
