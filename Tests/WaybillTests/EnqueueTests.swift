@@ -131,7 +131,11 @@ private final class Recorder: EventInterceptor {
         await expectError(.limitExceeded) {
             try await provider.enqueue(.send("", to: "board")).receipt
         }
-        for handle in [next, more] { handle.cancel() }
+        // Both were accepted, and each waits for its answer.
+        for handle in [next, more] {
+            handle.cancel()
+            await #expect(throws: CancellationError.self) { try await handle.receipt }
+        }
         await mock.shutdown()
     }
 
@@ -177,6 +181,23 @@ private final class Recorder: EventInterceptor {
         small.enqueue(.send("56", to: "board"))
         try await waitUntil { mock.requests.last?.body.text == "56" }
         await mock.shutdown()
+    }
+
+    @Test("A failure that was asked for is no event")
+    func askedFailure() async throws {
+        let mock = MockTransport().expect(.send, .failure(WaybillError(.rejected, "no")))
+        let recorder = Recorder()
+        let provider = Provider<LoopbackEntry>(transport: mock).intercepted(recorder)
+        do {
+            let handle = provider.enqueue(.send("a", to: "board"))
+            await expectError(.rejected) { try await handle.receipt }
+        }
+        provider.enqueue(.send("b", to: "lost"))
+        func failed() -> [String?] {
+            recorder.kinds.withLock { $0.filter { $0.kind == .enqueuedFailed }.map(\.topic) }
+        }
+        try await waitUntil { failed().contains("lost") }
+        #expect(failed() == ["lost"])
     }
 
     @Test("A failure waits in the handle; without a handle it is an event")
