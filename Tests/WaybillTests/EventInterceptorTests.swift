@@ -41,6 +41,19 @@ struct EventInterceptorTests {
         #expect(await take(expected.count, lines) == expected)
     }
 
+    @Test("One that comes later gets no event from before")
+    func later() async throws {
+        let (lines, continuation) = AsyncStream<String>.makeStream()
+        func observing(_ name: String) -> Observing { Observing(name: name, lines: continuation) }
+        let first = Provider<TestEntry>(transport: mock).intercepted(observing("a"))
+        mock.report(TransportEvent(.sent))
+        // The event before is still on its way.
+        let second = Provider<TestEntry>(transport: mock).intercepted(observing("b"))
+        mock.report(TransportEvent(.acknowledged))
+        #expect(await take(3, lines) == ["a sent", "a acknowledged", "b acknowledged"])
+        withExtendedLifetime((first, second)) {}
+    }
+
     @Test("Interceptors that do not ask for events cause none to be made")
     func uninterested() async throws {
         mock.expect(.send)

@@ -40,6 +40,20 @@ private struct Failing: Interceptor {
     }
 }
 
+private struct Confirming: ReceiptInterceptor {
+    let name: String
+    let log: Log
+
+    func confirm(
+        _ receipt: Receipt,
+        of request: Request,
+        after duration: Duration,
+        context: InterceptorContext
+    ) {
+        log.append("\(name) \(context.attempt)")
+    }
+}
+
 final class Log: Sendable {
     private let entries = LockedBox<[String]>([])
 
@@ -89,6 +103,16 @@ final class Log: Sendable {
         mock.push("m", to: "t")
         #expect(try await messages.next() == "mba")
         #expect(try await provider.request(.send(.none), as: String.self) == "rba")
+    }
+
+    @Test("Receipts pass in reverse order")
+    func confirming() async throws {
+        mock.expect(.send)
+        let provider = Provider<TestEntry>(transport: mock)
+            .intercepted(Confirming(name: "a", log: log), Confirming(name: "b", log: log))
+            .intercepted(Confirming(name: "c", log: log))
+        try await provider.request(.send(.none))
+        #expect(log.all == ["c 1", "b 1", "a 1"])
     }
 
     @Test("A failing interceptor is told apart, and nothing is sent")
@@ -187,6 +211,15 @@ final class Log: Sendable {
             }
             #expect(mock.requests.count == attempts)
         }
+        // The protocol can tell a message from its repetition, the service that replies to it cannot.
+        let mock = MockTransport().expect(.send, .failure(lost))
+        let provider = Provider<TestEntry>(transport: mock)
+            .intercepted(Retrying(decision: .retry(count: 2, delay: .zero)))
+        let command = EntryCommand.send(qos: .atLeastOnce)
+        await expectError(.timedOut) {
+            try await provider.request(.send(.none, command: command), as: String.self)
+        }
+        #expect(mock.requests.count == 1)
     }
 
     @Test("The delay is measured by the provider's clock, and cancelling ends it")

@@ -54,6 +54,26 @@ import WireTestSupport
         func messageWasDropped() { dropped.change { $0 += 1 } }
     }
 
+    @Test(
+        "A message that one consumer has taken and another has left counts as taken, once",
+        arguments: [true, false]
+    )
+    func sharedFate(leavesFirst: Bool) async throws {
+        let (messages, feed) = Messages<Message>.makeStream()
+        let fate = Fate()
+        var stays = messages.makeAsyncIterator()
+        var leaves = Optional(messages.makeAsyncIterator())
+        var message = text(1)
+        message.delivery = fate
+        message.isBoundedByPeer = true
+        feed.deliver([message])
+        if leavesFirst { leaves = nil }
+        #expect(try await stays.next() != nil)
+        withExtendedLifetime(leaves) {}
+        leaves = nil
+        #expect(fate.taken.value == 1 && fate.dropped.value == 0)
+    }
+
     @Test("Where a transport acknowledges what is taken, the policy neither drops nor counts")
     func toldMessages() async throws {
         let taken = LockedBox(0)
