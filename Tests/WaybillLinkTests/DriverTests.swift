@@ -36,6 +36,26 @@ import WireCore
         #expect(two.heardLeft.events == [.line("a"), .line("b"), .line("c")])
     }
 
+    @Test("After its end nothing keeps a driver, although its account lives on")
+    func released() {
+        let account = MemoryAccount(limit: 800)
+        weak var driver: Driver<LineCore>?
+        do {
+            let pair = ByteStreamPair()
+            let made = Driver(
+                core: LineCore(),
+                stream: pair.first,
+                timers: ManualTimers(),
+                account: account
+            )
+            driver = made
+            made.start(Recorder().handler)
+            made.close()
+        }
+        #expect(driver == nil)
+        withExtendedLifetime(account) {}
+    }
+
     @Test("Bytes that the stream does not take at once follow when it drains")
     func backPressure() {
         let two = Two(capacity: 3)

@@ -46,6 +46,30 @@ import WireCore
         return message
     }
 
+    @Test(
+        "A listener of all messages has the limits of its policy, whatever bounds the subscription"
+    )
+    func catchAll() async throws {
+        let catchAll = CatchAll(reportingTo: TransportEventSource())
+        let messages = try catchAll.listen(BufferPolicy(.dropOldest, messageLimit: 2))
+        let batch = (0..<5).map { message(isAcknowledged: true, topic: "\($0)") }
+        catchAll.deliver(batch)
+        catchAll.end()
+        var topics: [String] = []
+        for try await message in messages { topics.append(message.topic) }
+        #expect(topics == ["3", "4"])
+    }
+
+    @Test("What comes again is removed, and leaves the account")
+    func removed() {
+        let connection = Connection(limit: 8_000)
+        let source = connection.source(.dropOldest)
+        source.deliver((0..<7).map { _ in message(isAcknowledged: true) })
+        #expect(connection.all == [true])
+        source.removeWaiting { _ in true }
+        #expect(connection.account.byteCount == 0 && connection.all == [true, false])
+    }
+
     @Test("Unacknowledged messages hold the peer back at the limit, until they are taken")
     func acknowledged() async throws {
         let connection = Connection(limit: 8_000)

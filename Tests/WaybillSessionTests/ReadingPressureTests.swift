@@ -1,6 +1,7 @@
 import Testing
 import Waybill
 import WaybillSession
+import WaybillTesting
 import WireCore
 
 /// Several subscriptions on one connection. Each of them may hold the peer back.
@@ -38,6 +39,29 @@ import WireCore
         #expect(told.all == [false])
         _ = try await other.next()
         #expect(told.all == [false, true])
+    }
+
+    @Test("Reading that stops for less than five seconds is not told, nor that it goes on")
+    func shortStops() async throws {
+        let (clock, events) = (ManualClock(), TransportEventSource())
+        var iterator = events.events.makeAsyncIterator()
+        let account = MemoryAccount(limit: 800)
+        let pressure = ReadingPressure(
+            account: account,
+            reportingTo: events,
+            by: clock.linkTimers
+        )
+        pressure.attach { _ in }
+        for milliseconds in [4_999, 5_000] {
+            account.charge(800)
+            clock.advance(by: .milliseconds(milliseconds))
+            account.release(800)
+        }
+        #expect(await iterator.next()?.kind == .readingHeld)
+        let resumed = await iterator.next()
+        #expect(resumed?.kind == .readingResumed && resumed?.duration == .seconds(5))
+        #expect(clock.timerCount == 0)
+        withExtendedLifetime((pressure, events)) {}
     }
 
     @Test("A subscription that ends does not hold the peer back")

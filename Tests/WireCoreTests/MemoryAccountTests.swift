@@ -40,6 +40,34 @@ import WireCore
         #expect(account.byteCount == 49)
     }
 
+    @Test("The holder that ends is the one with most that no policy may drop")
+    func largest() {
+        let account = MemoryAccount(limit: 800)
+        let ended = Locked([String]())
+        let rows = [
+            ("a", 10, 900, true), ("b", 30, 0, false), ("c", 20, 0, true), ("d", 5, 0, true),
+        ]
+        for (topic, firm, droppable, holdsBack) in rows {
+            let holder = MemoryAccount.Holder(topic: topic) {
+                var waiting = MemoryAccount.Waiting()
+                (waiting.firm, waiting.droppable) = (firm, droppable)
+                waiting.holdsBack = holdsBack
+                return waiting
+            } drop: { _ in
+            } end: {
+                ended.withLock { $0.append(topic) }
+            }
+            _ = account.add(holder)
+        }
+        let all = account.largestHolder(holdsBack: false)
+        #expect(all?.topic == "b" && all?.byteCount == 30)
+        let holding = account.largestHolder(holdsBack: true)
+        #expect(holding?.topic == "c" && holding?.byteCount == 20)
+        account.endLargestHolder(holdsBack: false)
+        account.endLargestHolder(holdsBack: true)
+        #expect(ended.withLock { $0 } == ["b", "c"])
+    }
+
     @Test("Observers are called in the order in which they came")
     func order() {
         let account = MemoryAccount(limit: 800)
