@@ -122,6 +122,22 @@ struct OfflineQueueReportTests {
         #expect(sent.withLock { $0 } == [] && clock.timerCount == 0)
     }
 
+    @Test("A send that leaves gives back its place, its bytes and its timer", arguments: 0..<4)
+    func givenBack(way: Int) throws {
+        let queue = queue(.fail)
+        for _ in 0..<3 {
+            let number = try queue.append(item(10)).number
+            #expect(!append(1, to: queue) && queue.count == 1 && clock.timerCount == 1)
+            switch way {
+            case 0: #expect(queue.withdraw(number))
+            case 1: try queue.flush(to: 1)
+            case 2: clock.advance(by: .seconds(5))
+            default: queue.conclude(WaybillError(.notConnected, "over"), lasting: nil)
+            }
+            #expect(queue.count == 0 && clock.timerCount == 0)
+        }
+    }
+
     @Test("Sends that a connection did not take keep their order")
     func orderOfPutBack() throws {
         let queue = queue(.fail)
