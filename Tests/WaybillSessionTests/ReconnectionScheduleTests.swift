@@ -143,15 +143,16 @@ import WireCore
 
     @Test("After 60 s of health the failures before are forgotten, after less they are not")
     func health() {
-        for (seconds, expected) in [(59, 4), (60, 1)] {
+        let dice = whole(4)
+        // The ceiling is four seconds, or one: the remainder is a nanosecond less for each second.
+        for (seconds, expected) in [(59, Duration.seconds(4)), (60, .nanoseconds(999_999_997))] {
             var schedule = ReconnectionSchedule(ReconnectionPolicy())
-            let dice = whole(UInt64(expected))
             _ = schedule.delay(after: Self.lost, at: .zero, random: { 0 })
             _ = schedule.delay(after: Self.lost, at: .zero, random: { 0 })
             schedule.noteConnected(at: .zero)
             let end = WireInstant.zero.advanced(by: .seconds(seconds))
             let delay = schedule.delay(after: Self.lost, at: end, random: { dice })
-            #expect(delay == .seconds(expected))
+            #expect(delay == expected)
         }
     }
 

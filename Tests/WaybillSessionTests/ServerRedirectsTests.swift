@@ -276,6 +276,14 @@ import WireCore
             ["A", "B"]
         ),
         Row(
+            "back after a minute is the beginning of another chain",
+            [
+                .connect(), .accept, .end(["X"]), .connect(again: true), .accept,
+                .end(["A"], after: 60),
+            ],
+            []
+        ),
+        Row(
             "back after nearly a minute",
             [
                 .connect(), .accept, .end(["X"]), .connect(again: true), .accept,
