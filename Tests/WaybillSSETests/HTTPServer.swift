@@ -109,6 +109,9 @@ final class HTTPServer: Dialer {
         return pair.first
     }
 
+    /// A secure connection is one in memory, too.
+    func secured(by settings: TLSSettings) -> any Dialer { self }
+
     private func noteEnd() { state.withLock { $0.ends += 1 } }
 
     private func receive(_ head: HTTPRequestHead, _ body: [UInt8], _ pair: ByteStreamPair) {

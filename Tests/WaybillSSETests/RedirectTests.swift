@@ -61,6 +61,47 @@ struct RedirectTests {
         await transport.shutdown()
     }
 
+    @Test(
+        "A redirect from https to http is refused, and nothing is sent there",
+        arguments: [("https", "http", 1), ("https", "https", 2), ("http", "https", 2)]
+    )
+    func downgraded(_ from: String, _ to: String, _ count: Int) async throws {
+        for isStream in [true, false] {
+            let server = HTTPServer([
+                .open(Say.status(307, "Location: \(to)://example.com/x\r\n")),
+                .open(isStream ? Say.stream("data: a\n\n") : Say.status(200)),
+            ])
+            let transport = try server.transport("\(from)://example.com/api")
+            let provider = Provider<StreamEntry>(transport: transport)
+            var refusal: WaybillError?
+            do {
+                if isStream {
+                    _ = try await provider.messages(.listen())
+                } else {
+                    try await provider.request(.post(.text("secret")))
+                }
+            } catch let error as WaybillError {
+                refusal = error
+            }
+            #expect(refusal?.code == (count == 1 ? .rejected : nil))
+            #expect(server.requests.count == count)
+            await transport.shutdown()
+        }
+    }
+
+    @Test("A send follows five redirects and no more")
+    func endless() async throws {
+        let server = HTTPServer(
+            Array(repeating: .open(Say.status(307, "Location: /again\r\n")), count: 9)
+        )
+        let transport = try server.transport()
+        await expectError(.rejected) {
+            try await Provider<StreamEntry>(transport: transport).request(.post(.text("x")))
+        }
+        #expect(server.requests.count == 6)
+        await transport.shutdown()
+    }
+
     @Test("An interceptor's header wins over the credentials', and theirs over a fixed one")
     func precedence() async throws {
         struct Own: Interceptor {

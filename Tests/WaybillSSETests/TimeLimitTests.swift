@@ -38,6 +38,57 @@ struct TimeLimitTests {
         }
     }
 
+    @Test("The time for a response counts once over all redirects")
+    func redirected() async throws {
+        let server = HTTPServer([.open([]), .open([])])
+        let transport = try server.transport()
+        let provider = Provider<StreamEntry>(transport: transport)
+        let sending = Task { try await provider.request(.post(.text("x"))) }
+        try await waitUntil { server.requests.count == 1 }
+        server.clock.advance(by: .seconds(20))
+        await untilQuiet()
+        server.send(Say.status(307, "Location: http://other.example/x\r\n"), on: 0)
+        try await waitUntil { server.requests.count == 2 }
+        try await expectEnd(of: sending, after: .seconds(10), at: server)
+        await transport.shutdown()
+    }
+
+    @Test("The wait for a free connection counts, too")
+    func waited() async throws {
+        let server = HTTPServer([.open([]), .open([])])
+        let transport = try server.transport { $0.maximumConnectionsPerHost = 1 }
+        let provider = Provider<StreamEntry>(transport: transport)
+        let first = Task { try await provider.request(.post(.text("x"))) }
+        try await waitUntil { server.requests.count == 1 }
+        let second = Task { try await provider.request(.post(.text("y"))) }
+        await untilQuiet()
+        server.clock.advance(by: .seconds(20))
+        await untilQuiet()
+        server.send(Say.status(200), on: 0)
+        _ = try await first.value
+        try await waitUntil { server.requests.count == 2 }
+        try await expectEnd(of: second, after: .seconds(10), at: server)
+        await transport.shutdown()
+    }
+
+    /// Expects that a request times out after this time, and not before.
+    private func expectEnd(
+        of request: Task<Receipt, any Error>,
+        after time: Duration,
+        at server: HTTPServer
+    ) async throws {
+        await untilQuiet()
+        server.clock.advance(by: time - .milliseconds(1))
+        await untilQuiet()
+        #expect(server.ends == 0)
+        server.clock.advance(by: .milliseconds(1))
+        await untilQuiet()
+        #expect(server.ends == 1, "it goes on waiting")
+        // However long it waits, it ends.
+        server.clock.advance(by: .seconds(3_600))
+        await expectError(.timedOut) { try await request.value }
+    }
+
     @Test("The time for a response counts for all of it, however steadily it drips")
     func drippingResponse() async throws {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
