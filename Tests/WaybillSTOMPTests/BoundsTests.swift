@@ -66,6 +66,31 @@ import WaybillTesting
         await fixture.end(transport)
     }
 
+    @Test(
+        "As many messages as the limit may await acknowledgement, and no more",
+        arguments: [2, 3]
+    )
+    func messages(count: Int) async throws {
+        let fixture = try Fixture()
+        let (transport, provider) = try fixture.provider()
+        for number in 0..<count { try await provider.request(.send("\(number)")) }
+        let messages = try await provider.messages(
+            .subscribe(
+                "/queue/t",
+                .ackMode(.clientIndividual),
+                .buffering(BufferPolicy(.fail, messageLimit: 2))
+            )
+        )
+        // They come while the app takes none.
+        await untilQuiet()
+        if count == 2 {
+            #expect(try await texts(2, messages) == ["0", "1"])
+        } else {
+            await expectError(.slowConsumer) { for try await _ in messages {} }
+        }
+        await fixture.end(transport)
+    }
+
     @Test("An acknowledgement counts once it is sent: the next message may overtake its receipt")
     func receiptOvertaken() async throws {
         func message(_ name: String) -> String {

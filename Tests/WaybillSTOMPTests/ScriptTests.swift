@@ -203,6 +203,47 @@ struct ScriptTests {
         #expect(second.isComplete)
     }
 
+    @Test("Messages of the connection before do not count among those that this one waits for")
+    func countedTooLate() async throws {
+        let subscribe =
+            "SUBSCRIBE\nid:1\ndestination:t\nack:client-individual\nreceipt:1\n\n\0"
+        func message(_ name: String) -> String {
+            "MESSAGE\ndestination:t\nmessage-id:\(name)\nsubscription:1\nack:\(name)\n\n\(name)\0"
+        }
+        let first = Self.accepted(
+            .expect(subscribe),
+            .reply(Self.subscribed + message("a") + message("b")),
+            .expect("SEND\ncontent-length:1\ndestination:t\nreceipt:2\n\nx\0"),
+            .reset
+        )
+        let second = Self.accepted(
+            .expect(subscribe),
+            .reply(Self.subscribed),
+            .expect("SEND\ncontent-length:1\ndestination:t\nreceipt:2\n\ny\0"),
+            .reply("RECEIPT\nreceipt-id:2\n\n\0" + message("c")),
+            .expect("ACK\nid:c\n\n\0"),
+            .expect("DISCONNECT\nreceipt:3\n\n\0"),
+            .finish
+        )
+        let (transport, provider) = try scripted([first, second])
+        let messages = try await provider.messages(.subscribe("t", .ackMode(.clientIndividual)))
+        await expectError(.connectionLost) { try await provider.request(.send("x", to: "t")) }
+        try await waitUntil { second.hasReached(4) || second.failures != [] }
+        let heard = LineLog()
+        let reader = Task {
+            for try await message in messages { heard.append(message.text ?? "") }
+        }
+        await untilQuiet()
+        #expect(heard.all == ["a", "b"])
+        try await provider.request(.send("y", to: "t"))
+        await untilQuiet()
+        #expect(heard.all == ["a", "b", "c"])
+        await transport.shutdown()
+        let result = await reader.result
+        #expect(throws: Never.self) { try result.get() }
+        #expect(second.isComplete)
+    }
+
     @Test(
         "An ERROR that names the destination is the refusal of its request, which no retry can help"
     )
