@@ -33,11 +33,15 @@ struct PoisonSubscriptionTests {
 
     /// Moves the clock until all scripts have ended, or one has failed.
     private func play(_ scripts: [ScriptedByteStream]) async throws {
+        let end = clock.now.advanced(by: .seconds(600))
         try await waitUntil(moving: { clock.advance(by: .milliseconds(50)) }) {
             scripts.allSatisfy(\.isComplete) || scripts.contains { $0.failures != [] }
+                || clock.now >= end
         }
         await untilQuiet()
         #expect(scripts.map(\.failures) == scripts.map { _ in [] })
+        let rest = scripts.indices.filter { !scripts[$0].isComplete }
+        try #require(rest == [], "these connections came to another course")
     }
 
     /// Subscribes to both, and loses the connection.
