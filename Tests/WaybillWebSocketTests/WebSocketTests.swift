@@ -37,23 +37,27 @@ struct WebSocketTests {
     func observed() async throws {
         let records = Locked([WireRecord]())
         let peer = Peer(deflate: nil, Peer.echo)
-        let socket = try await peer.connect {
+        var socket: WebSocketClient? = try await peer.connect {
             $0.label = "chat"
             $0.wireLogger = ClosureWireLogger { record in records.withLock { $0.append(record) } }
         }
-        var states = socket.states.makeAsyncIterator()
-        var events = socket.events.makeAsyncIterator()
-        #expect(await states.next() == .connected)
-        try await socket.send("secret")
-        var messages = socket.messages.makeAsyncIterator()
-        #expect(try await messages.next() == .text("secret"))
-        try await socket.close()
-        #expect(await states.next() == .disconnected(cause: nil))
-        #expect(await states.next() == nil)
-        for kind in [TransportEvent.Kind.sent, .received, .disconnected] {
-            let event = await events.next()
-            #expect(event?.kind == kind && event?.label == "chat")
+        var states = socket?.states.makeAsyncIterator()
+        var events = socket?.events.makeAsyncIterator()
+        #expect(await states?.next() == .connected)
+        try await socket?.send("secret")
+        if let socket {
+            var messages = socket.messages.makeAsyncIterator()
+            #expect(try await messages.next() == .text("secret"))
         }
+        try await socket?.close()
+        #expect(await states?.next() == .disconnected(cause: nil))
+        #expect(await states?.next() == nil)
+        // The events end with the connection, so that none is waited for in vain.
+        socket = nil
+        var told: [TransportEvent] = []
+        while let event = await events?.next() { told.append(event) }
+        #expect(told.map(\.kind) == [.sent, .received, .disconnected])
+        #expect(told.allSatisfy { $0.label == "chat" })
         let lines = records.withLock { $0 }.map(\.line)
         #expect(
             lines == [
@@ -386,6 +390,66 @@ struct WebSocketTests {
         #expect(error?.code == .timedOut)
     }
 
+    @Test("A ping waits for its time and no longer")
+    func pingTime() async throws {
+        let peer = Peer()
+        let socket = try await peer.connect {
+            ($0.pingInterval, $0.pingTimeout) = (nil, .seconds(3))
+        }
+        peer.pair.second.setReading(false)
+        let timers = peer.clock.timerCount
+        let task = Task { try await socket.ping() }
+        try await waitUntil { peer.clock.timerCount > timers }
+        peer.clock.advance(by: .milliseconds(2_999))
+        #expect(peer.clock.timerCount > timers)
+        peer.clock.advance(by: .milliseconds(1))
+        #expect(peer.clock.timerCount == timers, "it goes on waiting")
+        // However long it waits, it ends.
+        peer.clock.advance(by: .seconds(3_600))
+        let error = await #expect(throws: WaybillError.self) { try await task.value }
+        #expect(error?.code == .timedOut)
+    }
+
+    @Test("The time to connect ends a handshake that is not answered")
+    func handshakeTime() async throws {
+        let peer = Peer { _, _ in }
+        let task = Task { try await peer.connect { $0.connectTimeout = .seconds(3) } }
+        // The server has a timer of its own, of 10 seconds.
+        try await waitUntil { peer.clock.timerCount == 2 }
+        peer.clock.advance(by: .seconds(3))
+        #expect(peer.clock.timerCount < 2, "it goes on waiting")
+        peer.clock.advance(by: .seconds(3_600))
+        let error = await #expect(throws: WaybillError.self) { try await task.value }
+        #expect(error?.code == .timedOut)
+    }
+
+    @Test("What a loop gives back counts among the messages that wait")
+    func givenBack() async throws {
+        let peer = Peer(capacity: 65_536)
+        let socket = try await peer.connect { $0.maximumWaitingSize = 1_000_000 }
+        let payload = [UInt8](repeating: 1, count: 10_000)
+        peer.act { core, _ in
+            for _ in 0..<98 { try? core.send(.binary, payload) }
+        }
+        try await waitUntil { peer.unsentByteCount == 0 }
+        for try await message in socket.messages {
+            #expect(message == .binary(payload))
+            break
+        }
+        peer.act { core, _ in
+            for _ in 0..<200 { try? core.send(.binary, payload) }
+        }
+        // Room is left for a few, one more read, and the pair's own capacity.
+        #expect(peer.unsentByteCount > 1_500_000)
+        var count = 0
+        for try await _ in socket.messages {
+            count += 1
+            if count == 297 { break }
+        }
+        #expect(count == 297)
+        try await socket.close()
+    }
+
     @Test("A pong answers the pings before its own, too (RFC 6455, 5.5.3)")
     func lastPong() async throws {
         let peer = Peer()
@@ -399,8 +463,11 @@ struct WebSocketTests {
             try? core.sendFragment(.pong, [0, 0, 0, 0, 0, 0, 0, 9] as [UInt8], isFinal: true)
             try? core.sendFragment(.pong, [0, 0, 0, 0, 0, 0, 0, 2] as [UInt8], isFinal: true)
         }
-        #expect(try await first.value == .zero)
-        #expect(try await second.value == .zero)
+        // A ping that was not answered fails, instead of waiting for ever.
+        peer.clock.advance(by: .seconds(3_600))
+        for ping in [first, second] {
+            await #expect(throws: Never.self) { try await ping.value }
+        }
     }
 
     @Test("A peer that does not read cannot keep a close waiting for ever")
