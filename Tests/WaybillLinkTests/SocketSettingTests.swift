@@ -62,6 +62,28 @@
             listener.close()
         }
 
+        @Test("The system takes 128 KiB that it has not sent, and sends at once, at both ends")
+        func unsent() async throws {
+            let accepted = Locked<[any ByteStream]>([])
+            let listener = try TCPListener { stream in accepted.withLock { $0.append(stream) } }
+            let stream = try await TCPDialer().dial(
+                Endpoint(host: "127.0.0.1", port: listener.port),
+                timeout: .seconds(10),
+                timers: ManualTimers()
+            )
+            try await waitUntil { accepted.withLock { $0.count } == 1 }
+            let sockets = Self.sockets(port: listener.port)
+            #expect(sockets.count == 2)
+            for socket in sockets {
+                let tcp = Int32(IPPROTO_TCP)
+                #expect(Self.option(socket, tcp, TCP_NOTSENT_LOWAT) == 131_072)
+                #expect(Self.option(socket, tcp, TCP_NODELAY) != 0)
+            }
+            stream.close()
+            for stream in accepted.withLock({ $0 }) { stream.close() }
+            listener.close()
+        }
+
         @Test("A process without a descriptor left says so, for an address as for a name")
         func noDescriptor() async {
             var isShown = false

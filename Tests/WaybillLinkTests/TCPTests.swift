@@ -156,6 +156,14 @@
             await recorder.wait(events: 2, ends: 1)
             #expect(recorder.events == [.line("hello"), .ended])
             #expect(recorder.ends == [.endOfStream])
+
+            let abandoned = Recorder()
+            let third = try await connect(to: listener.port, abandoned)
+            third.withCore { core, _ in core.send("hello") }
+            await abandoned.wait(events: 1)
+            server.streams.withLock { $0.last }?.abandon()
+            await abandoned.wait(ends: 1)
+            #expect(abandoned.ends == [.reset])
             listener.close()
 
             let abrupt = try SilentListener(backlog: 8)
