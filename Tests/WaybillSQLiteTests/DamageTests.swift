@@ -39,6 +39,8 @@ import WireTestSupport
         let temporary = try TemporaryStore.filled()
         let damaged = Data(repeating: 0x41, count: 9_000)
         try damaged.write(to: URL(fileURLWithPath: temporary.path))
+        let log = Data(repeating: 0x42, count: 5_000)
+        try log.write(to: URL(fileURLWithPath: temporary.path + "-wal"))
         let told = Locked<String?>(nil)
         let store = try temporary.open { options in
             options.whenCorrupt = .setAside
@@ -52,6 +54,8 @@ import WireTestSupport
         _ = try store.insert(TemporaryStore.message(1))
         let path = try #require(told.withLock { $0 })
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == damaged)
+        // Its log goes with it.
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path + "-wal")) == log)
     }
 
     @Test("Bytes that were changed while the store is open make it fail, not stop")

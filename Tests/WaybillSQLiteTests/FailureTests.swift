@@ -47,6 +47,28 @@ struct FailureTests {
         var all: [String: [String]] { reasons.withLock { $0 } }
     }
 
+    @Test("The loss of a session takes the stage of messages that are not written yet")
+    func lostSession() async throws {
+        let (temporary, gate) = (try TemporaryStore(), Gate())
+        let store = try SQLiteSessionStore(
+            path: temporary.path,
+            options: .init(synchronization: .batched(within: .seconds(3_600))),
+            now: gate.now
+        )
+        gate.close()
+        _ = try store.insert(TemporaryStore.message(1))
+        let flushing = Task { try await store.flush() }
+        await gate.waitUntilReached()
+        // The writer stands still.
+        let id = try store.insert(StoredMessage(topic: "t/2", body: [], qos: 2))
+        store.setStage(.released, of: id) {}
+        store.loseSession()
+        gate.open()
+        try await flushing.value
+        #expect(try store.messages().map(\.stage) == [.published, .published])
+        store.close()
+    }
+
     @Test("Closed while a write fails: each caller ends once, and lost messages are told")
     func closedWhileFailing() async throws {
         let temporary = try refusing()

@@ -59,6 +59,19 @@ import WireTestSupport
         #expect(try again.messages().map(\.attempts) == [2, 2, 2])
     }
 
+    @Test("The log takes 8 MiB at most, also after a far longer message")
+    func logSize() throws {
+        let temporary = try TemporaryStore()
+        let store = try temporary.open()
+        let id = try store.insert(TemporaryStore.message(1, byteCount: 24 << 20))
+        store.remove(id)
+        // Once the log is written to the file, it begins again, at its limit.
+        for number in 2...5 { _ = try store.insert(TemporaryStore.message(number)) }
+        let log = try #require(try temporary.contents()["store.sqlite-wal"])
+        #expect(log.count <= 8 << 20)
+        store.close()
+    }
+
     @Test(
         "Many tasks: every number once, in the order of the numbers, and numbers never come again"
     )
