@@ -264,6 +264,39 @@ struct LateDeliveryTests {
         await transport.shutdown()
     }
 
+    @Test(
+        "A message behind the end of its subscription is told, although one before had a listener"
+    )
+    func behindTheEnd() async throws {
+        let script = ScriptedByteStream(
+            .expect(Packet.connect),
+            .reply(Packet.connack),
+            .expect(Packet.subscribe),
+            .reply(Packet.suback + ("30 04 0001 74 61" as Hex).bytes),
+            .expect(("A2 05 0002 0001 74" as Hex).bytes),
+            .reply(("30 04 0001 74 62 B0 02 0002" as Hex).bytes),
+            .expect([0xE0, 0]),
+            .finish
+        )
+        let (transport, provider) = try scripted([script])
+        var events = provider.events.makeAsyncIterator()
+        let messages = try await provider.messages(.subscribe(qos: .atLeastOnce))
+        for try await message in messages {
+            #expect(message.text == "a")
+            break
+        }
+        messages.cancel()
+        await untilQuiet()
+        await transport.shutdown()
+        #expect(script.isComplete && script.failures == [])
+        var topics: [String?] = []
+        while let event = await events.next() {
+            if event.dropReason == .noListener { topics.append(event.topic) }
+            if event.kind == .disconnected { break }
+        }
+        #expect(topics == ["t"])
+    }
+
     /// A message of QoS 1 without a body, whose topic has 60,000 bytes.
     private static func longTopic(_ packetIdentifier: UInt8) -> [UInt8] {
         // A remaining length of 60,004, then the length of the topic.

@@ -56,7 +56,7 @@ struct TimeLimitTests {
     @Test("The wait for a free connection counts, too")
     func waited() async throws {
         let server = HTTPServer([.open([]), .open([])])
-        let transport = try server.transport { $0.maximumConnectionsPerHost = 1 }
+        let transport = try server.transport { $0.limits.connectionsPerHost = 1 }
         let provider = Provider<StreamEntry>(transport: transport)
         let first = Task { try await provider.request(.post(.text("x"))) }
         try await waitUntil { server.requests.count == 1 }

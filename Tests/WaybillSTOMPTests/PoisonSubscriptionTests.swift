@@ -33,7 +33,7 @@ struct PoisonSubscriptionTests {
 
     /// Moves the clock until all scripts have ended, or one has failed.
     private func play(_ scripts: [ScriptedByteStream]) async throws {
-        let end = clock.now.advanced(by: .seconds(600))
+        let end = clock.now.advanced(by: .seconds(150))
         try await waitUntil(moving: { clock.advance(by: .milliseconds(50)) }) {
             scripts.allSatisfy(\.isComplete) || scripts.contains { $0.failures != [] }
                 || clock.now >= end

@@ -55,7 +55,7 @@ import WireCore
             Credentials(
                 userName: "bob",
                 password: "other",
-                headers: ["authorization": "other", "X-More": "2"]
+                headers: ["Authorization": "other", "X-More": "2"]
             )
         }
         var request = Request(topic: nil, command: .connect)
@@ -78,7 +78,7 @@ import WireCore
         for (timeToLive, expiry, expected) in [
             (5, 9, 5), (9, 5, 5), (nil, 5, 5), (nil, nil, 30), (60, nil, 60), (nil, 60, 30),
         ] as [(Int?, Int?, Int)] {
-            var policy = OfflineQueuePolicy()
+            var policy = OfflinePolicy()
             policy.timeToLive = timeToLive.map { .seconds($0) }
             var command = EntryCommand.send
             if let expiry { command[.storedExpiry] = .seconds(expiry) }

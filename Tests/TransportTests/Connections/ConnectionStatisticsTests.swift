@@ -55,6 +55,22 @@ struct ConnectionStatisticsTests {
         #expect(await call.error()?.code == .shutDown)
     }
 
+    @Test("What a lost connection has not answered is in flight", arguments: Way.allMQTT)
+    func unanswered(way: Way) async throws {
+        let bench = try Bench(way)
+        let messages = try await bench.open()
+        var watch = bench.watch()
+        bench.broker.faults.withholdsAcknowledgements = true
+        let call = Call { try await bench.provider.request(.say("hello")) }
+        await untilQuiet()
+        #expect(bench.transport.statistics.inFlightCount == 1)
+        await bench.lose(&watch)
+        #expect(bench.transport.statistics.inFlightCount == 1)
+        await bench.transport.shutdown()
+        #expect(await call.error()?.code == .shutDown)
+        withExtendedLifetime(messages) {}
+    }
+
     @Test("What waits in event streams, and the number of these")
     func streams() async throws {
         let bench = try Bench(.events)
