@@ -27,7 +27,8 @@ final class MQTTEngine: Sendable {
         let greeter = MQTTGreeter(
             configuration: shared,
             version: version,
-            clientIdentifier: clientIdentifier
+            clientIdentifier: clientIdentifier,
+            addresses: ServiceAddresses.mqtt.knowing(failover.routes.map(\.address))
         )
         let settings = ConnectionSettings(
             connectsOnDemand: configuration.connectsOnDemand,

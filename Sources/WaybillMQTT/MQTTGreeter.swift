@@ -19,6 +19,7 @@ struct MQTTGreeter: Sendable {
     let configuration: Shared<MQTTConfiguration>
     let version: MQTTVersion
     let clientIdentifier: String
+    let addresses: ServiceAddresses
 
     /// Makes 22 letters and digits, which every server must accept (3.1.1, 3.1.3-5); about 131 random bits.
     static func makeIdentifier(_ random: () -> UInt64) -> String {
@@ -48,7 +49,11 @@ struct MQTTGreeter: Sendable {
         _ session: MQTTSession,
         _ credentials: CredentialProvider?
     ) async throws -> MQTTGreeting {
-        let adapted = try await occasion.adapted(request, askingAt: credentials)
+        let adapted = try await occasion.adapted(
+            request,
+            askingAt: credentials,
+            in: addresses
+        )
         var packet = try packet(adapted)
         // In MQTT 3.1.1 a clean session ends with its connection. In MQTT 5 the clean start was done at the first
         // connect (3.1.2.4).
@@ -83,15 +88,20 @@ struct MQTTGreeter: Sendable {
         // Read where the connection is made.
         _ = options.take(.timeout)
         _ = options.take(.upgradeHeaders)
+        let address = try addresses.address(statedIn: &options, of: request)
+        let isForeign = address?.isForeign ?? false
         let cleanStart: Bool? = options.take(.cleanStart)
         let keepAlive = options.take(.keepAlive) ?? configuration.keepAlive.interval
-        let password = options.take(.password) ?? configuration.password
+        let password =
+            options.take(.password) ?? address?.password
+            ?? (isForeign ? nil : configuration.password)
         var packet = MQTTConnect(
             version: version,
             clientIdentifier: options.take(.clientIdentifier) ?? clientIdentifier,
             cleanStart: cleanStart ?? configuration.session.cleanStart,
             keepAlive: UInt16(clamping: keepAlive.components.seconds),
-            userName: options.take(.userName) ?? configuration.userName,
+            userName: options.take(.userName) ?? address?.userName
+                ?? (isForeign ? nil : configuration.userName),
             password: password.map { Array($0.utf8) }
         )
         if let will = options.take(.will) ?? configuration.will {

@@ -25,7 +25,8 @@ package struct MQTTRequestCheck: Sendable {
         greeter = MQTTGreeter(
             configuration: Shared(configuration),
             version: version,
-            clientIdentifier: configuration.clientIdentifier ?? "client"
+            clientIdentifier: configuration.clientIdentifier ?? "client",
+            addresses: .mqtt
         )
     }
 

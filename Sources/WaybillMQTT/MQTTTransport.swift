@@ -16,12 +16,6 @@ import WireCore
 /// the first request. Releasing the last reference closes the connection; ``shutdown()`` also waits until it is
 /// closed.
 public final class MQTTTransport: Transport, ImmediateTransport, StoringTransport {
-    /// The supported schemes, with IANA's ports.
-    private static let schemes: [ServiceAddress.Scheme] = [
-        .tcp("mqtt", port: 1_883), .tcp("mqtts", port: 8_883, isSecure: true),
-        .http("ws", port: 80), .http("wss", port: 443, isSecure: true),
-    ]
-
     private let engine: MQTTEngine
 
     /// Makes a transport.
@@ -77,7 +71,7 @@ public final class MQTTTransport: Transport, ImmediateTransport, StoringTranspor
         environment: LinkEnvironment
     ) throws(WaybillError) {
         var configuration = configuration
-        let address = try ServiceAddress(url, for: "MQTT", schemes: Self.schemes)
+        let address = try ServiceAddresses.mqtt.home(url)
         configuration.userName = configuration.userName ?? address.userName
         configuration.password = configuration.password ?? address.password
         let shared = Shared(configuration)
@@ -85,10 +79,12 @@ public final class MQTTTransport: Transport, ImmediateTransport, StoringTranspor
             address,
             configuration.failover,
             in: environment,
-            maximumHops: configuration.redirects.hops(
-                isSecure: address.scheme.isSecure,
-                configuration.tls
-            )
+            maximumHops: { address in
+                shared.value.redirects.hops(
+                    isSecure: address.scheme.isSecure,
+                    shared.value.tls
+                )
+            }
         ) { address throws(WaybillError) in
             let options = shared.value
             var environment =

@@ -9,6 +9,8 @@ struct HTTPLinks: Sendable {
     private let secure: LinkEnvironment
     /// The hosts that do as well as that of the base URL.
     private let failover: Failover
+    /// The hosts of the service, and the rules for a URL that one request states.
+    let addresses: ServiceAddresses
 
     /// - Throws: `invalidEntry` for options of TLS, of the proxy or for other hosts that cannot be.
     init(
@@ -21,6 +23,7 @@ struct HTTPLinks: Sendable {
         failover = try Failover(base.address, configuration.failover, in: environment) { address in
             address.scheme.isSecure ? secure : plain
         }
+        addresses = HTTPTarget.addresses.knowing(failover.routes.map(\.address))
         self.plain = plain
         self.secure = secure
     }
@@ -46,7 +49,9 @@ struct HTTPLinks: Sendable {
 
     /// The host whose connections a request counts among: those that stand in for one another count as one.
     func host(for plan: HTTPRequestPlan) -> HTTPTarget.Origin {
-        let isOfService = failover.routes.contains { plan.target.hasOrigin($0.address) }
+        let isOfService = failover.routes.contains {
+            plan.target.address.hasSameOrigin(as: $0.address)
+        }
         guard isOfService, let first = failover.routes.first else { return plan.target.origin }
         return HTTPTarget.Origin(first.address)
     }
@@ -54,6 +59,6 @@ struct HTTPLinks: Sendable {
     /// Whether a request may be made over a connection to the origin of a target.
     func canTake(_ plan: HTTPRequestPlan, to target: HTTPTarget) -> Bool {
         guard plan.isForAnyHost else { return target.hasSameOrigin(as: plan.target) }
-        return failover.routes.contains { target.hasOrigin($0.address) }
+        return failover.routes.contains { target.address.hasSameOrigin(as: $0.address) }
     }
 }

@@ -12,7 +12,10 @@ import WireCore
 
 /// Where a request goes: an origin, and what is asked of it.
 struct HTTPTarget: Hashable, Sendable {
-    static let schemes: [ServiceAddress.Scheme] = [.http("http", port: 80), secureScheme]
+    static let addresses = ServiceAddresses(
+        for: "HTTP",
+        schemes: [.http("http", port: 80), secureScheme]
+    )
     static let secureScheme = ServiceAddress.Scheme.http("https", port: 443, isSecure: true)
 
     /// The address of the origin, with the path that a URL has given.
@@ -39,7 +42,11 @@ struct HTTPTarget: Hashable, Sendable {
     var host: String { address.endpoint.description }
 
     init(_ url: URL) throws(WaybillError) {
-        address = try ServiceAddress(url, for: "HTTP", schemes: Self.schemes)
+        self.init(try Self.addresses.home(url))
+    }
+
+    init(_ address: ServiceAddress) {
+        self.address = address
         target = address.path
     }
 
@@ -82,13 +89,8 @@ struct HTTPTarget: Hashable, Sendable {
     }
 
     /// Whether both have the same scheme, host and port (RFC 6454, 5).
-    func hasSameOrigin(as other: HTTPTarget) -> Bool { hasOrigin(other.address) }
-
-    /// Whether an address has the same scheme, host and port.
-    func hasOrigin(_ other: ServiceAddress) -> Bool {
-        address.scheme == other.scheme
-            && HTTPSyntax.areSameName(address.endpoint.host, other.endpoint.host)
-            && address.endpoint.port == other.endpoint.port
+    func hasSameOrigin(as other: HTTPTarget) -> Bool {
+        address.hasSameOrigin(as: other.address)
     }
 
     /// Where a `Location` leads (RFC 9110, 10.2.2), which may be relative to this target.

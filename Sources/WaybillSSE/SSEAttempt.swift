@@ -23,7 +23,9 @@ struct SSEAttempt {
                 request = Self.unadapted(stream.request)
                 isFinal = isFinal && last.isFinal
                 if let time = last.retryAfter { retryAfter = max(time, retryAfter ?? time) }
-                if !last.wasOpen, !last.isOwn, let error = last.error, error.mayBeOneHostsOwn {
+                if !last.wasOpen, !last.isOwn, !last.hasOwnURL, let error = last.error,
+                    error.mayBeOneHostsOwn
+                {
                     throw error
                 }
                 return last
@@ -53,10 +55,12 @@ struct SSEAttempt {
             } catch {
                 return .cancelled
             }
-            plan.target.address = address
+            let hasOwnURL = !plan.isForAnyHost
+            if !hasOwnURL { plan.target.address = address }
             let host = plan.target.host
             stream.report { $0.connecting(to: host, attempt: number) }
             var outcome = await follow(plan)
+            outcome.hasOwnURL = hasOwnURL
             stream.report { [error = outcome.error] in $0.ended(error) }
             guard let error = outcome.error, !outcome.wasOpen else {
                 if outcome.wasOpen { occasion.noteSuccess() }
@@ -98,18 +102,32 @@ struct SSEAttempt {
         for occasion: inout ConnectOccasion
     ) async throws -> HTTPRequestPlan {
         let adapted = try await occasion.adapted(request, askingAt: nil)
-        var plan = try plan(of: adapted)
-        guard let provider = stream.credentials else { return plan }
-        let credentials = try await provider.credentials(for: occasion)
+        let check = stream.engine.check
+        guard let provider = stream.credentials else { return try plan(of: adapted) }
+        let stated = try check.address(statedBy: adapted)
+        var credentials = try await provider.credentials(for: occasion)
+        let offered = try credentials.url.map { url throws(WaybillError) in
+            try check.addresses.address(of: url)
+        }
+        let (address, credentialsGo) = ServiceAddresses.settle(option: stated, credentials: offered)
+        var plan = try plan(of: adapted, at: address)
+        occasion.showsCredentials = stated == nil && offered != nil
+        guard credentialsGo else { return plan }
+        if let offered { credentials.complete(from: offered) }
+        // The user name in the URL of the request comes before that of the source.
+        if stated?.userName != nil { credentials.userName = nil }
         let isReplacing = request.chain == nil
-        occasion.showsCredentials = try plan.show(credentials, replacing: isReplacing)
+        if try plan.show(credentials, replacing: isReplacing) { occasion.showsCredentials = true }
         return plan
     }
 
-    private func plan(of request: Request) throws(WaybillError) -> HTTPRequestPlan {
+    private func plan(
+        of request: Request,
+        at address: ServiceAddress? = nil
+    ) throws(WaybillError) -> HTTPRequestPlan {
         // The method of the entry, as it reached the transport.
         let method = stream.request.command[.method]
-        return try stream.engine.check.plan(ofStream: request, method: method)
+        return try stream.engine.check.plan(ofStream: request, method: method, at: address)
     }
 
     /// Asks one host, follows its redirects, and waits for the end of the stream.

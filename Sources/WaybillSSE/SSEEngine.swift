@@ -43,7 +43,11 @@ final class SSEEngine: Sendable {
         links: HTTPLinks,
         stored: (store: any SessionStore, messages: [StoredMessage])? = nil
     ) {
-        check = SSERequestCheck(base: base, configuration: configuration)
+        check = SSERequestCheck(
+            base: base,
+            configuration: configuration,
+            addresses: links.addresses
+        )
         events = TransportEventSource(label: configuration.label)
         catchAll = CatchAll(
             reportingTo: events,
@@ -138,7 +142,8 @@ final class SSEEngine: Sendable {
         let begun = events.timestamp
         do {
             let receipt: Receipt
-            if let outbox, plan.method == "POST", hasKey(request) {
+            // A later process would send it to the transport's URL.
+            if let outbox, plan.method == "POST", plan.isForAnyHost, hasKey(request) {
                 let limit = timeout ?? configuration.timeouts.confirmation
                 let (clock, start) = (links.plain.clock, links.plain.clock.now)
                 receipt = try await outbox.keeping(request, within: limit) { number in

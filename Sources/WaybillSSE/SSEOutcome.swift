@@ -16,6 +16,8 @@ package struct SSEOutcome: Sendable {
     var isFinal = false
     /// Whether interceptors or the source of credentials have ended it, so that another host cannot help.
     var isOwn = false
+    /// Whether the request or its credentials have named the address, so that no other host is tried.
+    var hasOwnURL = false
     /// The wait that the server asks for in its answer.
     var retryAfter: Duration?
 

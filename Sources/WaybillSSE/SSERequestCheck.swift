@@ -11,10 +11,16 @@ package struct SSERequestCheck: Sendable {
 
     let base: HTTPTarget
     let configuration: SSEConfiguration
+    let addresses: ServiceAddresses
 
-    init(base: HTTPTarget, configuration: SSEConfiguration) {
+    init(
+        base: HTTPTarget,
+        configuration: SSEConfiguration,
+        addresses: ServiceAddresses = HTTPTarget.addresses
+    ) {
         self.base = base
         self.configuration = configuration
+        self.addresses = addresses
     }
 
     /// Makes the check of a transport.
@@ -52,12 +58,13 @@ package struct SSERequestCheck: Sendable {
         // Read where the answer is awaited, and by the interceptors.
         _ = options.take(.timeout)
         _ = options.take(.idempotent)
+        let stated = try addresses.address(statedIn: &options, of: request)
         // The response is the reply in any case.
         _ = options.take(.expectsReply)
         // No send waits for a connection, so that only a true one is refused.
         if request.command[.waitsForConnection] == false { _ = options.take(.waitsForConnection) }
         try options.finish(for: Self.name)
-        return try plan(request, method: method ?? "POST")
+        return try plan(request, method: method ?? "POST", at: stated)
     }
 
     /// What a subscription asks for.
@@ -65,14 +72,18 @@ package struct SSERequestCheck: Sendable {
     /// - Parameters:
     ///   - request: The request.
     ///   - method: The HTTP method; nil for `GET`, or `POST` with a body.
+    ///   - offered: The address that the credentials state; nil for that of the request, or else the service's.
     /// - Returns: The plan.
     /// - Throws: `invalidEntry`, `unsupported` for what cannot be sent.
     func plan(
         ofStream request: Request,
-        method: String?
+        method: String?,
+        at offered: ServiceAddress? = nil
     ) throws(WaybillError) -> HTTPRequestPlan {
         let method = method ?? (request.body.isEmpty ? "GET" : "POST")
-        var plan = try plan(request, method: method)
+        let own = try address(statedBy: request)
+        let stated = offered ?? own
+        var plan = try plan(request, method: method, at: stated)
         // A header that says where to begin is out of date at the next attempt.
         plan.headers = HTTPHeaders(
             plan.headers.filter { !HTTPSyntax.areSameName($0.name, "last-event-id") }
@@ -80,21 +91,38 @@ package struct SSERequestCheck: Sendable {
         return plan
     }
 
-    private func plan(_ request: Request, method: String) throws(WaybillError) -> HTTPRequestPlan {
+    /// The address that a request states with its option; nil for the service's.
+    ///
+    /// - Throws: `unsupported`, `invalidEntry` for a URL that cannot be.
+    func address(statedBy request: Request) throws(WaybillError) -> ServiceAddress? {
+        guard !request.command.isPlain else { return nil }
+        var options = OptionReader(request)
+        return try addresses.address(statedIn: &options, of: request)
+    }
+
+    private func plan(
+        _ request: Request,
+        method: String,
+        at stated: ServiceAddress? = nil
+    ) throws(WaybillError) -> HTTPRequestPlan {
+        let request = try addresses.withholding(request)
         try HTTPRequestPlan.check(request, method)
         try HTTPRequestPlan.check(configuration.headers)
         var plan = HTTPRequestPlan(
             method: method,
-            target: try base.appending(request.topic),
-            headers: headers(of: request),
+            target: try (stated.map { HTTPTarget($0) } ?? base).appending(request.topic),
+            headers: headers(of: request, at: stated),
             body: request.body
         )
         plan.topic = request.topic ?? ""
+        plan.isForAnyHost = stated == nil
         return plan
     }
 
     /// The configuration's fields below the entry's, with credentials and content type.
-    private func headers(of request: Request) -> HTTPHeaders {
+    ///
+    /// Those of the configuration do not go to another origin than the service's.
+    private func headers(of request: Request, at stated: ServiceAddress?) -> HTTPHeaders {
         var headers = HTTPHeaders(request.headers)
         func add(_ name: String, _ value: String) {
             if headers.first(name) == nil { headers.append(name: name, value: value) }
@@ -102,8 +130,13 @@ package struct SSERequestCheck: Sendable {
         if let contentType = request.contentType, !request.body.isEmpty {
             add("Content-Type", contentType)
         }
-        let stated = headers
-        for field in configuration.headers where stated.first(field.name) == nil {
+        // That of a URL of the credentials goes with them.
+        if request.command[.url] != nil, let userName = stated?.userName {
+            add("Authorization", HTTPRequestPlan.basic(userName, stated?.password ?? ""))
+        }
+        guard stated?.isForeign != true else { return headers }
+        let own = headers
+        for field in configuration.headers where own.first(field.name) == nil {
             headers.append(name: field.name, value: field.value)
         }
         if let userName = configuration.userName {
@@ -120,6 +153,7 @@ package struct SSERequestCheck: Sendable {
         // Read by the stream and its listener.
         _ = options.take(.eventTypes)
         _ = options.take(.lastEventID)
+        _ = try addresses.address(statedIn: &options, of: request)
         _ = options.take(.buffering)
         _ = options.take(.waitsForConnection)
         try options.finish(for: Self.name)

@@ -15,6 +15,7 @@ struct STOMPGreeting: Sendable {
 /// The part of a connection's life that is specific to STOMP.
 struct STOMPDialect: ConnectionDialect {
     let configuration: Shared<STOMPConfiguration>
+    let addresses: ServiceAddresses
     let credentials: CredentialProvider?
     let subscriptions: STOMPSubscriptions
     let replies: STOMPReplies
@@ -31,7 +32,7 @@ struct STOMPDialect: ConnectionDialect {
     func greeting(_ request: Request) throws(WaybillError) -> STOMPGreeting {
         STOMPGreeting(
             request: request,
-            connect: try STOMPMapping.connect(request, configuration.value)
+            connect: try STOMPMapping.connect(request, configuration.value, addresses)
         )
     }
 
@@ -39,8 +40,12 @@ struct STOMPDialect: ConnectionDialect {
         _ greeting: STOMPGreeting,
         _ occasion: inout ConnectOccasion
     ) async throws -> STOMPGreeting {
-        let adapted = try await occasion.adapted(greeting.request, askingAt: credentials)
-        let connect = try STOMPMapping.connect(adapted, configuration.value)
+        let adapted = try await occasion.adapted(
+            greeting.request,
+            askingAt: credentials,
+            in: addresses
+        )
+        let connect = try STOMPMapping.connect(adapted, configuration.value, addresses)
         var prepared = STOMPGreeting(request: greeting.request, connect: connect)
         prepared.upgradeHeaders = adapted.command[.upgradeHeaders] ?? [:]
         return prepared

@@ -54,6 +54,7 @@ final class STOMPEngine: Sendable {
         }
         dialect = STOMPDialect(
             configuration: shared,
+            addresses: ServiceAddresses.stomp.knowing(failover.routes.map(\.address)),
             credentials: configuration.credentials.map { CredentialProvider($0, in: environment) },
             subscriptions: subscriptions,
             replies: replies,

@@ -26,7 +26,8 @@ package enum STOMPMapping {
 
     static func connect(
         _ request: Request,
-        _ configuration: STOMPConfiguration
+        _ configuration: STOMPConfiguration,
+        _ addresses: ServiceAddresses
     ) throws(WaybillError) -> STOMPConnect {
         guard request.command.code == .connect, request.topic == nil else {
             throw unsupported("topic of a connect", request)
@@ -38,6 +39,8 @@ package enum STOMPMapping {
         // Read where the connection is made.
         _ = options.take(.timeout)
         _ = options.take(.upgradeHeaders)
+        let address = try addresses.address(statedIn: &options, of: request)
+        let isForeign = address?.isForeign ?? false
         try options.finish(for: "STOMP")
         var headers = request.headers
         // The headers of an interceptor or an entry override the configuration.
@@ -48,8 +51,10 @@ package enum STOMPMapping {
         let connect = STOMPConnect(
             versions: configuration.wireVersions,
             host: take(STOMPHeaderName.host) ?? configuration.host,
-            login: take(STOMPHeaderName.login) ?? userName ?? configuration.userName,
-            passcode: take(STOMPHeaderName.passcode) ?? password ?? configuration.password,
+            login: take(STOMPHeaderName.login) ?? userName ?? address?.userName
+                ?? (isForeign ? nil : configuration.userName),
+            passcode: take(STOMPHeaderName.passcode) ?? password ?? address?.password
+                ?? (isForeign ? nil : configuration.password),
             heartBeat: STOMPHeartBeat(
                 outgoing: keepAlive ?? configuration.heartBeat.outgoing,
                 incoming: keepAlive ?? configuration.heartBeat.incoming

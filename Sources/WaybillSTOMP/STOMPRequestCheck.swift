@@ -21,7 +21,7 @@ package struct STOMPRequestCheck: Sendable {
         try STOMPMapping.checkBody(request)
         try STOMPMapping.checkIdentifiers(request, configuration)
         switch request.command.code {
-        case .connect: _ = try STOMPMapping.connect(request, configuration)
+        case .connect: _ = try STOMPMapping.connect(request, configuration, .stomp)
         case .send:
             let send = try STOMPMapping.send(request, configuration)
             try STOMPMapping.check(send.headers, request)

@@ -15,11 +15,6 @@ package import WaybillSession
 /// the first request. Releasing the last reference closes the connection; ``shutdown()`` also waits until it is
 /// closed.
 public final class STOMPTransport: Transport, ImmediateTransport, StoringTransport {
-    private static let schemes: [ServiceAddress.Scheme] = [
-        .tcp("stomp", port: 61_613), .tcp("stomps", port: 61_614, isSecure: true),
-        .http("ws", port: 80), .http("wss", port: 443, isSecure: true),
-    ]
-
     private let engine: STOMPEngine
 
     /// Makes a transport.
@@ -70,7 +65,7 @@ public final class STOMPTransport: Transport, ImmediateTransport, StoringTranspo
         environment: LinkEnvironment
     ) throws(WaybillError) {
         var configuration = configuration
-        let address = try ServiceAddress(url, for: "STOMP", schemes: Self.schemes)
+        let address = try ServiceAddresses.stomp.home(url)
         configuration.userName = configuration.userName ?? address.userName
         configuration.password = configuration.password ?? address.password
         let options = configuration

@@ -17,6 +17,8 @@ package struct ConnectOccasion: Sendable {
     ///
     /// A refusal is then no reason to ask the transport's own source.
     package var showsCredentials = true
+    /// The address that the request or its credentials state; nil for the service's.
+    package private(set) var address: ServiceAddress?
     /// Whether the credentials of that refusal may have expired before the server read them.
     private var wasLate = false
     /// How often the attempts have started again because a server had accepted the credentials.
@@ -51,17 +53,37 @@ package struct ConnectOccasion: Sendable {
     /// - Parameters:
     ///   - request: The request as it reached the transport.
     ///   - source: The transport's source of credentials; nil without one.
-    /// - Returns: The request to encode.
-    /// - Throws: The error of an interceptor or of the source, as `WaybillError`; `CancellationError`.
+    ///   - addresses: The addresses of the service; nil where requests state their own.
+    /// - Returns: The request to encode, with the URL that counts if one was stated.
+    /// - Throws: The error of an interceptor or of the source, as `WaybillError`; `unsupported` and `invalidEntry` for a
+    ///   URL that cannot be; `CancellationError`.
     package mutating func adapted(
         _ request: Request,
-        askingAt source: CredentialProvider?
+        askingAt source: CredentialProvider?,
+        in addresses: ServiceAddresses? = nil
     ) async throws -> Request {
-        let adapted = try await passedThroughChain(request)
-        guard let source, adapted.command.kind == .connect else { return adapted }
-        let credentials = try await source.credentials(for: self)
-        var complete = adapted
-        showsCredentials = complete.command.take(credentials)
+        var complete = try await passedThroughChain(request)
+        guard let addresses, complete.command.kind == .connect else { return complete }
+        complete = try addresses.withholding(complete)
+        let option = try complete.command[.url].map { url throws(WaybillError) in
+            try addresses.address(of: url)
+        }
+        address = option
+        guard let source else { return complete }
+        // The user name in a URL counts as one of the same place, so before those of the next place.
+        if let option { complete.command.take(Credentials(of: option)) }
+        var credentials = try await source.credentials(for: self)
+        let offered = try credentials.url.map { url throws(WaybillError) in
+            try addresses.address(of: url)
+        }
+        let (address, credentialsGo) = ServiceAddresses.settle(option: option, credentials: offered)
+        self.address = address
+        if let offered { credentials.complete(from: offered) }
+        showsCredentials = credentialsGo && complete.command.take(credentials)
+        if option == nil, let url = credentials.url {
+            complete.command[.url] = url
+            showsCredentials = true
+        }
         return complete
     }
 
@@ -151,11 +173,25 @@ package struct ConnectOccasion: Sendable {
     }
 }
 
+extension Credentials {
+    /// The user name and the password in a URL.
+    fileprivate init(of address: ServiceAddress) {
+        self.init(userName: address.userName, password: address.password)
+    }
+
+    /// Takes the user name and the password in the URL, unless they are stated beside it.
+    package mutating func complete(from address: ServiceAddress) {
+        userName = userName ?? address.userName
+        password = password ?? address.password
+    }
+}
+
 extension EntryCommand {
     /// Applies the credentials of a source, except those that the request has: an option of the entry or of an interceptor
     /// comes before a source, and a source before the configuration.
     ///
     /// - Returns: Whether any of them was applied.
+    @discardableResult
     fileprivate mutating func take(_ credentials: Credentials) -> Bool {
         let name = self[.userName] == nil ? credentials.userName : nil
         let password = self[.password] == nil ? credentials.password : nil

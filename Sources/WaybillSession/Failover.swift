@@ -13,11 +13,19 @@ package final class Failover: Sendable {
         package let environment: LinkEnvironment
         /// The host, and how it became known.
         package let candidate: ServerCandidate
+        /// The address that one connection has stated, which led here; nil for the service's own hosts.
+        let stated: ServiceAddress?
 
-        init(address: ServiceAddress, environment: LinkEnvironment, candidate: ServerCandidate) {
+        init(
+            address: ServiceAddress,
+            environment: LinkEnvironment,
+            candidate: ServerCandidate,
+            stated: ServiceAddress? = nil
+        ) {
             self.address = address
             self.environment = environment
             self.candidate = candidate
+            self.stated = stated
         }
 
         /// The route to a configured host.
@@ -63,6 +71,8 @@ package final class Failover: Sendable {
         var redirects: ServerRedirects
         /// The hosts whose connections ended too soon.
         var unsteady = UnsteadyHosts()
+        /// The address that the last connection with one has stated, and the servers that were referred to from there.
+        var visit: (address: ServiceAddress, redirects: ServerRedirects)?
     }
 
     /// The routes of the configured hosts, with that of the URL first.
@@ -71,20 +81,22 @@ package final class Failover: Sendable {
     private let state: Locked<State>
     private let clock: any TimerSource
     private let random: @Sendable () -> UInt64
+    private let maximumHops: @Sendable (ServiceAddress) -> Int
     private let prepare: @Sendable (ServiceAddress) throws(WaybillError) -> LinkEnvironment
 
     /// - Parameters:
     ///   - address: The address of the URL.
     ///   - options: The other hosts.
     ///   - environment: Provides random numbers and the time.
-    ///   - maximumHops: The number of references by servers to others that may follow each other; zero for none.
+    ///   - maximumHops: The number of references by servers to others that may follow each other, from an
+    ///     address on; zero for none.
     ///   - prepare: Returns the environment that opens streams to an address.
     /// - Throws: `invalidEntry` for an invalid host; the errors of `prepare`.
     package init(
         _ address: ServiceAddress,
         _ options: FailoverOptions,
         in environment: LinkEnvironment,
-        maximumHops: Int = 0,
+        maximumHops: @escaping @Sendable (ServiceAddress) -> Int = { _ in 0 },
         prepare: @escaping @Sendable (ServiceAddress) throws(WaybillError) -> LinkEnvironment
     ) throws(WaybillError) {
         var routes = [Route(to: address, environment: try prepare(address))]
@@ -98,9 +110,10 @@ package final class Failover: Sendable {
         }
         self.routes = routes
         order = options.order
-        state = Locked(State(redirects: ServerRedirects(maximumHops: maximumHops)))
+        state = Locked(State(redirects: ServerRedirects(maximumHops: maximumHops(address))))
         clock = environment.clock
         random = environment.random
+        self.maximumHops = maximumHops
         self.prepare = prepare
     }
 
@@ -127,25 +140,56 @@ package final class Failover: Sendable {
         _ redirect: ServerRedirect,
         by route: Route
     ) -> (outcome: RedirectOutcome, hasAlternatives: Bool) {
-        let port = routes[0].address.endpoint.port
+        let port = (route.stated ?? routes[0].address).endpoint.port
         let servers = redirect.servers.map { Endpoint(host: $0.name, port: $0.port ?? port) }
         let now = clock.now
-        let outcome = state.withLock { state in
-            state.redirects.note(
+        let outcome = withRedirects(from: route.stated) { redirects in
+            redirects.note(
                 servers,
                 isPermanent: redirect.isPermanent,
                 by: route.candidate,
                 at: now
             )
         }
-        let isAlone = routes.allSatisfy { $0.address.endpoint == route.address.endpoint }
+        let hosts = route.stated.map { [$0.endpoint] } ?? routes.map(\.address.endpoint)
+        let isAlone = hosts.allSatisfy { $0 == route.address.endpoint }
         // A broken chain begins again, so that it has to wait.
         let hasAlternatives = outcome.failure == nil && (!isAlone || !outcome.candidates.isEmpty)
         return (outcome, hasAlternatives)
     }
 
+    /// What is known of references from the service, or from an address that one connection has stated.
+    ///
+    /// References from another origin are forgotten.
+    private func withRedirects<Result>(
+        from stated: ServiceAddress?,
+        _ body: (inout ServerRedirects) -> Result
+    ) -> Result {
+        state.withLock { state in
+            guard let stated else { return body(&state.redirects) }
+            var visit = (stated, ServerRedirects(maximumHops: maximumHops(stated)))
+            if let last = state.visit, last.address.hasSameOrigin(as: stated) {
+                visit.1 = last.redirects
+            }
+            defer { state.visit = visit }
+            return body(&visit.1)
+        }
+    }
+
     /// The route to a server: a configured host, or one with the same scheme, path and options.
-    private func route(to candidate: ServerCandidate) throws(WaybillError) -> Route {
+    private func route(
+        to candidate: ServerCandidate,
+        from stated: ServiceAddress?
+    ) throws(WaybillError) -> Route {
+        if let stated {
+            let address = stated.referred(to: candidate.endpoint)
+            return Route(
+                address: address,
+                environment: try prepare(address),
+                candidate: candidate,
+                stated: stated
+            )
+        }
         let known = routes.first { $0.address.endpoint == candidate.endpoint }
         if let known, known.candidate == candidate { return known }
         let address = routes[0].address.moved(to: candidate.endpoint)
@@ -169,7 +213,9 @@ package final class Failover: Sendable {
         _ cause: WaybillError?
     ) {
         let endpoint = route.address.endpoint
-        guard routes.count > 1, let wasHealthy = step.wasHealthy else { return }
+        guard routes.count > 1, route.stated == nil, let wasHealthy = step.wasHealthy else {
+            return
+        }
         guard wasHealthy || cause?.mayBeOneHostsOwn == true else { return }
         // Only configured hosts: servers can refer to any number of others.
         guard wasHealthy || routes.contains(where: { $0.address.endpoint == endpoint }) else {
@@ -184,28 +230,30 @@ package final class Failover: Sendable {
     ///
     /// - Parameters:
     ///   - isReconnection: Whether the attempt follows the loss of a connection.
+    ///   - stated: The address that the connection states itself, which is tried alone; nil for the service's hosts.
     ///   - body: The attempt with one route.
     /// - Returns: The result of the first success.
     /// - Throws: An error of `body` that cannot be specific to one host; `WaybillError` with a `FailoverFailure` if all
     ///   routes have failed; with a single route its error.
     package func first<Result: Sendable>(
         isReconnection: Bool = false,
+        at stated: ServiceAddress? = nil,
         _ body: (Route) async throws -> Result
     ) async throws -> Result {
-        let hosts = arranged().map(\.address.endpoint)
-        var course = state.withLock { state in
-            state.redirects.begin(hosts, isReconnection: isReconnection)
+        let hosts = stated.map { [$0.endpoint] } ?? arranged().map(\.address.endpoint)
+        var course = withRedirects(from: stated) { redirects in
+            redirects.begin(hosts, isReconnection: isReconnection)
         }
         var attempts: [FailoverFailure.Attempt] = []
         while let candidate = course.next() {
             do {
-                let result = try await body(route(to: candidate))
+                let result = try await body(route(to: candidate, from: stated))
                 let now = clock.now
-                state.withLock { $0.redirects.accept(candidate, at: now) }
+                withRedirects(from: stated) { $0.accept(candidate, at: now) }
                 return result
             } catch var error as WaybillError {
-                let noted = state.withLock { state in
-                    state.redirects.takeNoted(from: candidate.endpoint)
+                let noted = withRedirects(from: stated) { redirects in
+                    redirects.takeNoted(from: candidate.endpoint)
                 }
                 let outcome = noted.map { course.follow($0) }
                 if let failure = outcome?.failure { error = error.ending(failure) }

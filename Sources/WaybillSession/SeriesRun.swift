@@ -89,7 +89,10 @@ struct SeriesRun<Connection: TransportConnection>: Sendable {
             var wasAccepted = false
             do {
                 let isReconnection = origin == .loss
-                let made = try await lifecycle.failover.first(isReconnection: isReconnection) {
+                let made = try await lifecycle.failover.first(
+                    isReconnection: isReconnection,
+                    at: occasion.address
+                ) {
                     try await connect(attempt, greeting, $0, within: timeout) {
                         wasAccepted = true
                     }

@@ -1,3 +1,4 @@
+import HTTPWire
 package import Waybill
 package import WaybillLink
 import WireCore
@@ -43,7 +44,11 @@ package struct ServiceAddress: Hashable, Sendable {
     /// Path and query in the form of a request target (RFC 9112, 3.2.1): percent-encoded, at least `/`.
     ///
     /// Always `/` for a scheme without a path.
-    package let path: String
+    package private(set) var path: String
+    /// Whether one connection has named an origin that is not one of its service's.
+    ///
+    /// What the service's configuration has to keep secret does not go there.
+    package internal(set) var isForeign = false
 
     /// Reads `scheme://user:password@host:port/path?query`.
     ///
@@ -144,6 +149,21 @@ package struct ServiceAddress: Hashable, Sendable {
         var copy = self
         copy.endpoint = endpoint
         return copy
+    }
+
+    /// Returns the server that this one refers to: the same path without the query, which was signed for this host.
+    func referred(to endpoint: Endpoint) -> ServiceAddress {
+        var copy = moved(to: endpoint)
+        if endpoint != self.endpoint {
+            copy.path = String(Substring(path.utf8.prefix { $0 != UInt8(ascii: "?") }))
+        }
+        return copy
+    }
+
+    /// Whether both have the same scheme, host and port (RFC 6454, 5).
+    package func hasSameOrigin(as other: ServiceAddress) -> Bool {
+        scheme == other.scheme && endpoint.port == other.endpoint.port
+            && HTTPSyntax.areSameName(endpoint.host, other.endpoint.host)
     }
 
     private static func path(of url: URL, _ scheme: Scheme) throws(WaybillError) -> String {

@@ -38,7 +38,8 @@ package enum WebSocketTunnel {
                 target: address.path,
                 subprotocols: subprotocols,
                 requiresSubprotocol: requiresSubprotocol,
-                headers: HTTPHeaders(options.headers)
+                // They may hold secrets of the service.
+                headers: address.isForeign ? [:] : HTTPHeaders(options.headers)
             ),
             configuration: configuration,
             units: units

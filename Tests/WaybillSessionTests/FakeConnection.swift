@@ -216,7 +216,7 @@ extension Failover {
                 address,
                 options,
                 in: environment,
-                maximumHops: maximumHops
+                maximumHops: { _ in maximumHops }
             ) { _ in environment }
         } catch {
             fatalError("\(error)")

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
 // The options of two or more transports. One that a single transport has is declared in its module.
 
 extension OptionName {
@@ -28,6 +34,8 @@ extension OptionName {
     public static let keepAlive = OptionKey<Duration>("keepAlive")
     /// Fields of the HTTP request that opens a WebSocket.
     public static let upgradeHeaders = OptionKey<Headers>("upgradeHeaders")
+    /// The address of one connection; it cannot be left out.
+    public static let url = OptionKey<URL>("url", canBeOmitted: false)
 
     /// The quality of service; left out, the highest supported one is used.
     public static let qos = OptionName("qos")
@@ -88,6 +96,13 @@ extension SendOption {
     /// ``EntryCommand/reply(to:qos:_:)`` copies it from the message that is answered.
     public static func correlationData(_ data: [UInt8]) -> Self { Self(.correlationData, data) }
 
+    /// The URL that takes the place of the transport's for this one request, where a send is an HTTP request.
+    ///
+    /// The topic is appended as to the transport's URL. Other hosts are not tried. What may stand in it, and which
+    /// credentials go there, is said at ``ConnectOption/url(_:)``. Such a send is not stored. MQTT and STOMP send over
+    /// the connection that is there: `unsupported`.
+    public static func url(_ url: URL) -> Self { Self(.url, url) }
+
     /// The send waits for a connection, also for the first one (MQTT, STOMP).
     ///
     /// Without it ``OfflinePolicy/waitsForConnection`` of the transport decides. Where sends are HTTP requests, it is
@@ -106,6 +121,13 @@ extension SubscribeOption {
 
     /// What happens when messages arrive faster than the consumer takes them.
     public static func buffering(_ policy: BufferPolicy) -> Self { Self(.buffering, policy) }
+
+    /// The URL that takes the place of the transport's for this one stream, where a subscription is an HTTP request.
+    ///
+    /// The topic is appended as to the transport's URL. The stream is requested there again after each end. What may
+    /// stand in it, and which credentials go there, is said at ``ConnectOption/url(_:)``. MQTT and STOMP subscribe over
+    /// the connection that is there: `unsupported`.
+    public static func url(_ url: URL) -> Self { Self(.url, url) }
 
     /// Messages are acknowledged when the app sends an entry with the command `ack` or `nack`, and not as soon as the
     /// consumer has taken them from the stream.
@@ -149,6 +171,23 @@ extension ConnectOption {
     /// They replace fields of the same name in the configuration. Plain TCP and TLS have no such request: connecting
     /// then fails with `unsupported`.
     public static func upgradeHeaders(_ fields: Headers) -> Self { Self(.upgradeHeaders, fields) }
+
+    /// The URL that takes the place of the transport's for the connection of this command: host, port, path and query.
+    ///
+    /// It counts before ``Credentials/url``, and that before the transport's URL with ``FailoverOptions``, whose hosts
+    /// are then not tried. As the other options of a connect, it also counts where this connection is restored. For a
+    /// URL that expires, use ``Credentials/url``. Neither the query nor a user name or password in it is ever shown.
+    ///
+    /// The scheme may be any of the transport's protocol, but TLS is never dropped: with `mqtts` or `wss` as the
+    /// transport's, `mqtt` and `ws` are `invalidEntry`. So is any other URL that the transport would not take, before
+    /// any input or output. A scheme of another protocol is `unsupported`. Event streams have no connection to open:
+    /// `unsupported`.
+    ///
+    /// Scheme, host and port are an origin. To an origin that is not one of the transport's (its URL and its failover
+    /// hosts), the configuration's user name, password and header fields do not go, nor do ``Credentials`` that were
+    /// not given with it, nor what interceptors add, such as a token, unless the interceptor states the URL. What the
+    /// entry states beside the URL or in it goes there.
+    public static func url(_ url: URL) -> Self { Self(.url, url) }
 }
 
 extension DisconnectOption {

@@ -42,7 +42,8 @@ public struct RequestChain: Sendable {
         origin =
             switch original.command.code {
             case .connect, .subscribe: Origin(original, context)
-            case .send where interception.keepsSends: Origin(original, context)
+            case .send where interception.keepsSends || original.command[.url] != nil:
+                Origin(original, context)
             default: nil
             }
     }
@@ -54,7 +55,7 @@ public struct RequestChain: Sendable {
     }
 
     /// The entry's own request, before the interceptors; nil for commands other than `connect` and `subscribe`, and for
-    /// `send` unless the transport stores sends.
+    /// `send` unless the transport stores sends, or the entry states a URL.
     public var original: Request? { origin?.request }
 
     /// Whether the provider leaves an option out of the request, because the transport does not support it.

@@ -1,6 +1,12 @@
 import WireCore
 
-/// The credentials with which a client connects to a server.
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// The credentials with which a client connects to a server, and where that is.
 public struct Credentials: Sendable {
     /// The user name: of MQTT's CONNECT, STOMP's `login`, or HTTP's Basic authentication.
     ///
@@ -15,14 +21,30 @@ public struct Credentials: Sendable {
     /// They replace fields of the same name in the configuration. Plain TCP and TLS have no such request: the attempt
     /// then fails with `unsupported`.
     public var headers: Headers
+    /// The URL that takes the place of the transport's for this attempt; nil keeps that of the transport.
+    ///
+    /// For a signed URL that expires, or a service that names host and port. Each attempt asks anew. The option
+    /// ``ConnectOption/url(_:)`` counts before it. What may stand in it, and which credentials of the configuration go
+    /// there, is said at that option. The other properties go with this URL; with an option's URL of another origin
+    /// they do not.
+    ///
+    /// A server's referral is followed as the transport's policy says, without the query.
+    /// For event streams it counts for each attempt to open a stream, and topics are appended to it.
+    public var url: URL?
     /// The token that the credentials were made from; a refusal reports it back to the token source.
     var token: String?
 
     /// Makes credentials.
-    public init(userName: String? = nil, password: String? = nil, headers: Headers = [:]) {
+    public init(
+        userName: String? = nil,
+        password: String? = nil,
+        headers: Headers = [:],
+        url: URL? = nil
+    ) {
         self.userName = userName
         self.password = password
         self.headers = headers
+        self.url = url
     }
 }
 

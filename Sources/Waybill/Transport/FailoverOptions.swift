@@ -6,6 +6,8 @@ import WireCore
 /// name the host that was reached. Fields that name the host follow it (`Host` of HTTP and WebSocket, `host` of STOMP
 /// unless it is configured).
 ///
+/// A connection with a URL of its own (``Credentials/url``, ``ConnectOption/url(_:)``) tries that URL's host alone.
+///
 /// Each connect tries the hosts in order, from the start, until a server accepts. A host whose connection ended before
 /// ``ReconnectionPolicy/healthyTime`` comes last, until a connection has lasted that long. The transport's connect
 /// timeout holds for each host, so a connect may take that long times the number of hosts.
