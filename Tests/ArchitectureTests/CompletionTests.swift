@@ -19,7 +19,7 @@ import Testing
         "timeout", "idempotent", "expectsReply", "responseTopic", "correlationData",
         "waitsForConnection",
         "buffering", "manualAcknowledgement", "userName", "password", "keepAlive",
-        "upgradeHeaders",
+        "upgradeHeaders", "url",
     ]
 
     /// What `Waybill` only names, for errors and for `UnsupportedPolicy`.

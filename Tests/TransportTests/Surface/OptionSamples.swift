@@ -1,3 +1,4 @@
+import Foundation
 import Waybill
 import WaybillMQTT
 import WaybillSSE
@@ -34,6 +35,10 @@ struct OptionSample: Sendable {
         }
     }
 
+    /// Each transport takes a URL of its own schemes alone.
+    private static let webSocket = URL(string: "wss://host/path") ?? URL(filePath: "/")
+    private static let http = URL(string: "https://host/path") ?? URL(filePath: "/")
+
     private static let message = Message.ID.named("m")
 
     private static let sends: [OptionSample] = [
@@ -43,7 +48,7 @@ struct OptionSample: Sendable {
         send(.waitsForConnection(false), value: "false"), send(.retained),
         send(.expiry(.seconds(1))), send(.payloadFormat(.text)), send(.sentOnce),
         send(.receipt(.automatic)), send(.transaction("t")), send(.contentLength(false)),
-        send(.method("PUT")),
+        send(.method("PUT")), send(.url(http)),
     ]
 
     private static let subscriptions: [OptionSample] = [
@@ -56,7 +61,7 @@ struct OptionSample: Sendable {
         subscribe(.subscriptionIdentifier(.omitted), value: ".omitted"),
         subscribe(.ackMode(.client)), subscribe(.receipt(.automatic)),
         subscribe(.identifier("i")), subscribe(.method("POST")),
-        subscribe(.eventTypes(["a"])), subscribe(.lastEventID("1")),
+        subscribe(.eventTypes(["a"])), subscribe(.lastEventID("1")), subscribe(.url(http)),
     ]
 
     private static let unsubscriptions: [OptionSample] = [
@@ -69,7 +74,7 @@ struct OptionSample: Sendable {
         connect(.password("p"), .userName("u")), connect(.keepAlive(.seconds(9))),
         connect(.upgradeHeaders(["k": "v"])), connect(.clientIdentifier("c")),
         connect(.will(Will(topic: "w", body: "x"))), connect(.cleanStart(false)),
-        connect(.sessionExpiry(.seconds(60))),
+        connect(.sessionExpiry(.seconds(60))), connect(.url(webSocket)),
     ]
 
     private static let acknowledgements: [OptionSample] = [
