@@ -15,11 +15,23 @@ struct MQTTGreeting: Sendable {
 }
 
 /// Makes CONNECT packets of connect requests.
-struct MQTTGreeter: Sendable {
+final class MQTTGreeter: Sendable {
     let configuration: Shared<MQTTConfiguration>
     let version: MQTTVersion
     let clientIdentifier: String
     let addresses: ServiceAddresses
+
+    init(
+        configuration: Shared<MQTTConfiguration>,
+        version: MQTTVersion,
+        clientIdentifier: String,
+        addresses: ServiceAddresses
+    ) {
+        self.configuration = configuration
+        self.version = version
+        self.clientIdentifier = clientIdentifier
+        self.addresses = addresses
+    }
 
     /// Makes 22 letters and digits, which every server must accept (3.1.1, 3.1.3-5); about 131 random bits.
     static func makeIdentifier(_ random: () -> UInt64) -> String {

@@ -8,12 +8,11 @@ package import Waybill
 
 /// The addresses of one service, and the rules for a URL that one connection states.
 ///
-/// | place | its credentials go to |
-/// |---|---|
-/// | the entry, and an interceptor that states the URL | any address that counts |
-/// | other interceptors | the entry's URL if it is the service's origin |
-/// | ``Waybill/Credentials`` | the origin of their own URL; without one, the service |
-/// | configuration | the service: the transport's URL and its other hosts |
+/// Where credentials go depends on the place that states them:
+/// - the entry, and an interceptor that states the URL: any address that counts
+/// - other interceptors: the entry's URL if it is the service's origin
+/// - ``Waybill/Credentials``: the origin of their own URL; without one, the service
+/// - the configuration: the service, which is the transport's URL and its other hosts
 package struct ServiceAddresses: Sendable {
     private let protocolName: String
     private let schemes: [ServiceAddress.Scheme]

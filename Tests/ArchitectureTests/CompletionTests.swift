@@ -113,6 +113,10 @@ import Testing
                 for match in text.matches(of: #/\.take\(\s*\.(\w+)/#) {
                     takers[String(match.1), default: []].insert(transport)
                 }
+                // WaybillSession takes it for all of them.
+                if text.contains(".address(statedIn: ") {
+                    takers["url", default: []].insert(transport)
+                }
             }
         }
         for option in Self.shared {

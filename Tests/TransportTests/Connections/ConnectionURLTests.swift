@@ -421,7 +421,7 @@ struct ConnectionURLTests {
     func mock() async throws {
         let url = try Self.url("wss://node7/tenant?sig=s3")
         for wireProtocol in [MockTransport.WireProtocol.mqtt5, .stomp] {
-            let mock = MockTransport(like: wireProtocol)
+            let mock = MockTransport(like: wireProtocol).expect(.connect)
             let provider = Provider<CommandEntry>(transport: mock)
             try await provider.request(.command(.connect(.url(url))))
             #expect(mock.requests.last?.command[.url] == url)

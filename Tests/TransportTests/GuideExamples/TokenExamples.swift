@@ -4,7 +4,6 @@ import TransportTestSupport
 import Waybill
 import WaybillMQTT
 import WaybillTesting
-import WireCore
 import WireTestSupport
 
 // The example of the page "Tokens and other interceptors" that needs a transport, unchanged.
@@ -17,7 +16,7 @@ private struct Account: Sendable {
         let url: URL?
     }
 
-    private let number = Locked(0)
+    private let number = Kept(0)
 
     func grant(replacing token: String?) async throws -> Grant {
         let count = number.withLock { number in
