@@ -65,7 +65,8 @@ import WireCore
         var occasion = ConnectOccasion(isReconnection: false)
         let adapted = try await occasion.adapted(
             request,
-            askingAt: CredentialProvider(source, in: environment())
+            askingAt: CredentialProvider(source, in: environment()),
+            in: ServiceAddresses(for: "MQTT", schemes: [.tcp("mqtt", port: 1_883)])
         )
         #expect(adapted.command[.userName] == userName ?? "bob")
         #expect(adapted.command[.password] == password ?? "other")
