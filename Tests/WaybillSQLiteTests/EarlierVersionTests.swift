@@ -182,7 +182,9 @@ import WaybillSQLite
         var store = try temporary.open()
         let options = [StoredOption("of a later version", .text("x"))]
         let id = try store.insert(StoredMessage(topic: "t/1", body: [], qos: 1, options: options))
-        let bytes = StoredOptions(options).bytes.map { String(format: "%02X", $0) }.joined()
+        let bytes = StoredOptions(options).bytes.map { byte in
+            (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }.joined()
         for ends in 0..<3 {
             let messages = try store.messages()
             #expect(messages.map(\.options) == [options])

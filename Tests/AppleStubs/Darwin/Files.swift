@@ -14,6 +14,9 @@ public typealias off_t = Int64
 public var O_NOFOLLOW: Int32 { 0x100 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
+public var O_RDWR: Int32 { 0x2 }
+
+@available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
 public var O_EXCL: Int32 { 0x800 }
 
 @available(macOS 10.10, iOS 8.0, tvOS 9.0, watchOS 2.0, visionOS 1.0, *)
