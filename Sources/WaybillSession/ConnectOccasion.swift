@@ -1,4 +1,5 @@
 package import Waybill
+import WireCore
 
 /// One attempt to connect to a service, from its credentials to the server's answer.
 ///
@@ -198,7 +199,10 @@ extension EntryCommand {
         if let name { self[.userName] = name }
         if let password { self[.password] = password }
         var upgradeHeaders = self[.upgradeHeaders] ?? [:]
-        let fields = credentials.headers.filter { upgradeHeaders.first($0.name) == nil }
+        // The names of HTTP have no case (RFC 9110, 5.1).
+        let fields = credentials.headers.filter { field in
+            !upgradeHeaders.contains { $0.name.hasSameBytesIgnoringASCIICase(as: field.name) }
+        }
         for field in fields { upgradeHeaders.append(name: field.name, value: field.value) }
         if !fields.isEmpty { self[.upgradeHeaders] = upgradeHeaders }
         return name != nil || password != nil || !fields.isEmpty

@@ -55,7 +55,7 @@ import WireCore
             Credentials(
                 userName: "bob",
                 password: "other",
-                headers: ["Authorization": "other", "X-More": "2"]
+                headers: ["authorization": "other", "X-More": "2"]
             )
         }
         var request = Request(topic: nil, command: .connect)
