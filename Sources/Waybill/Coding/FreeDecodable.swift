@@ -20,7 +20,7 @@ enum FreeDecodable {
         return type is any Decodable.Type && cast(type)
     }
 
-    /// Whether a type is decoded by nobody because its conformance belongs to an actor.
+    /// Whether a type cannot be decoded here because its conformance to `Decodable` belongs to an actor.
     static func isIsolated(_ type: Any.Type) -> Bool {
         type is any Decodable.Type && !includes(type)
     }
